@@ -313,14 +313,16 @@ describe('defaults and mutations', () => {
     skip(!isServed, OLDER);
     const checks = { name: `${NAME}.policies.gatehouse.dev` };
     const selector = { matchResources: { objectSelector: { matchLabels: { other: 'x' } } } };
-    for (const [kind, ref, change] of [
+    for (const [kind, ref, change, more] of [
       [mutatingAdmissionPolicies, COMPILED, { failurePolicy: 'Ignore' }],
       [mutatingAdmissionPolicyBindings, COMPILED, selector],
       [validatingAdmissionPolicies, checks, { failurePolicy: 'Ignore' }],
       [validatingAdmissionPolicyBindings, checks, { validationActions: ['Warn'] }],
+      [validatingAdmissionPolicyBindings, checks, { validationActions: ['Warn'] }, { labels: {} }], // no mark
     ] as const) {
       const stored = await cluster.admin.get<Compiled>(kind, ref);
-      await cluster.admin.replace(kind, { ...stored, spec: { ...stored?.spec, ...change } });
+      const metadata = { ...stored?.metadata, ...more };
+      await cluster.admin.replace(kind, { ...stored, metadata, spec: { ...stored?.spec, ...change } });
       const isReverted = async () =>
         isDeepStrictEqual((await cluster.admin.get<Compiled>(kind, ref))?.spec, stored?.spec);
       await eventually(`the ${kind.kind}`, isReverted);

@@ -49,9 +49,13 @@ test('a copy under another name is not ours, so it is not deleted', () => {
     others: [],
   });
   const policies = pairs.map((pair) => installedOf(pair, OWNER).policy);
-  expect(policies.map(isInstalledByUs)).toEqual(policies.map(() => true));
+  expect(policies.map((policy) => isInstalledByUs(policy))).toEqual(policies.map(() => true));
   const copies = policies.map((policy) => ({ ...policy, metadata: { ...policy.metadata, name: 'copy' } }));
-  expect(copies.some(isInstalledByUs)).toBe(false);
+  expect(copies.some((copy) => isInstalledByUs(copy))).toBe(false);
+  const [wanted = {}] = policies;
+  const unmarked = { ...wanted, metadata: { ...wanted.metadata, labels: {} } };
+  const unowned = { ...unmarked, metadata: { ...unmarked.metadata, ownerReferences: [] } };
+  expect([unmarked, unowned].map((stored) => isInstalledByUs(stored, wanted))).toEqual([true, false]);
 });
 
 test('the AdmissionPolicy owns the policy, and the installation owns the binding', () => {

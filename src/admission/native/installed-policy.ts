@@ -12,9 +12,13 @@ export const INSTALLED_LABEL = 'gatehouse.dev/installed-by';
 const INSTALLED_BY = 'gatehouse-controllers';
 export const INSTALLED_SELECTOR = `${INSTALLED_LABEL}=${INSTALLED_BY}`;
 
-/** A user may copy such a policy under another name. */
-export const isInstalledByUs = ({ metadata }: KubeObject): boolean =>
-  metadata?.labels?.[INSTALLED_LABEL] === INSTALLED_BY && metadata.name?.endsWith(NAME_ENDING) === true;
+/**
+ * A user may copy such a policy under another name, or remove our mark.
+ * @param wanted its owner proves that an object without the mark is ours
+ */
+export const isInstalledByUs = ({ metadata }: KubeObject, wanted?: KubeObject): boolean =>
+  (metadata?.labels?.[INSTALLED_LABEL] === INSTALLED_BY && metadata.name?.endsWith(NAME_ENDING) === true) ||
+  (wanted !== undefined && isDeepStrictEqual(metadata?.ownerReferences, wanted.metadata?.ownerReferences));
 
 export interface Installed extends NativePair {
   readonly name: string;

@@ -71,6 +71,9 @@ const withMatch = (change: Partial<AdmissionPolicySpec['match']>): Partial<Admis
 const withDefault = (path: string, value: unknown = 'x'): Partial<AdmissionPolicySpec> => ({
   defaults: [{ path, value }],
 });
+const computed = (path: string, expression: string): Partial<AdmissionPolicySpec> => ({
+  defaults: [{ path, expression }],
+});
 const withReference = (change: object): Partial<AdmissionPolicySpec> => ({
   validate: { references: [{ ...datacenter, ...change }] },
 });
@@ -91,6 +94,8 @@ test.each<[string, Partial<AdmissionPolicySpec>, string]>([
   ['InvalidPath', withDefault('spec.list[*]'), 'spec.defaults[0].path'],
   ['InvalidPolicy', withDefault('metadata.labels.a', 'not a label'), 'spec.defaults[0]'],
   ['InvalidPolicy', withDefault('metadata.annotations.a', 1), 'spec.defaults[0]'],
+  ['InvalidPolicy', computed('metadata.labels["a b"]', '"x"'), 'spec.defaults[0]'],
+  ['InvalidExpression', computed('metadata.labels.a', '1'), 'spec.defaults[0].expression'],
   ['InvalidPolicy', withDefault('spec.a', null), 'spec.defaults[0].value'],
   ['InvalidPolicy', withDefault('spec.a', [{ b: 2 ** 60 }]), 'spec.defaults[0].value'],
   ['InvalidPolicy', { ...withDefault('spec.a'), ...withMatch({ operations: ['DELETE'] }) }, OPERATIONS],

@@ -35,8 +35,10 @@ describe('a default with an expression', () => {
       { path: 'spec.tier', value: 'gold' },
       { path: 'spec.label', expression: 'object.spec.tier + "!"' },
       { path: 'spec.nothing', expression: 'null' },
+      { path: 'metadata.annotations["tier"]', expression: 'string(object.spec.label)' },
     ];
     expect(await mutated({ defaults }, createRequest({}))).toMatchObject({
+      metadata: { annotations: { tier: 'gold!' } },
       spec: { tier: 'gold', label: 'gold!' },
     });
   });

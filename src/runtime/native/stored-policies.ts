@@ -80,7 +80,8 @@ async function listInstalled(
 ): Promise<ReadonlyMap<string, StoredPair>> {
   const list = async (kind: Resource) => {
     const { items } = await client.listAll<KubeObject>(kind, { labelSelector: INSTALLED_SELECTOR, signal });
-    return new Map(items.filter(isInstalledByUs).map((object) => [object.metadata?.name ?? '', object]));
+    const ours = items.filter((object) => isInstalledByUs(object));
+    return new Map(ours.map((object) => [object.metadata?.name ?? '', object]));
   };
   return await refusable(async () => {
     const [policies, bindings] = [await list(kinds.policy), await list(kinds.binding)];
@@ -118,7 +119,7 @@ async function ensure(
 ): Promise<KubeObject> {
   const name = wanted.metadata?.name ?? '';
   const stored = known ?? (await client.get<KubeObject>(kind, { name }, { signal }));
-  if (stored !== undefined && !isInstalledByUs(stored))
+  if (stored !== undefined && !isInstalledByUs(stored, wanted))
     throw new ForeignObject(`there is a ${kind.kind} ${name} that Gatehouse has not installed`);
   if (stored !== undefined && isAsWanted(stored, wanted)) return stored;
   const obstacle = stored === undefined ? await installation.obstacle(signal) : undefined;
@@ -126,8 +127,7 @@ async function ensure(
   const written = await refusable(async () => {
     if (stored === undefined) return await client.create(kind, wanted, { signal });
     const labels = { ...stored.metadata?.labels, ...wanted.metadata?.labels };
-    const { ownerReferences = [] } = wanted.metadata ?? {};
-    const metadata = { ...stored.metadata, labels, ownerReferences };
+    const metadata = { ...stored.metadata, labels, ownerReferences: wanted.metadata?.ownerReferences ?? [] };
     return await client.replace(kind, { ...stored, ...wanted, metadata }, { signal });
   });
   log.info({ kind: kind.kind, name }, 'wrote a compiled policy');

@@ -23,9 +23,13 @@ export function compileDefaults(
     const where = `spec.defaults[${index}]`;
     const path = tryPath(rule.path, `${where}.path`, report);
     if (path === undefined) return [];
-    checkTarget(path, value, match, where, report);
+    const ofMetadata = checkTarget(path, match, where, report);
+    const isEntry = ofMetadata && path.segments.length === 3;
+    const known = rule.expression === undefined ? value : isEntry ? '' : {};
+    if (ofMetadata) checkMetadata(path, known, where, report);
     if (rule.expression !== undefined) {
-      const expression = compile(rule.expression, `${where}.expression`, 'any', { refs: false });
+      const result = isEntry ? 'string' : 'any';
+      const expression = compile(rule.expression, `${where}.expression`, result, { refs: false });
       if (value !== undefined) report(where, 'write either value or expression');
       else if (expression !== undefined) return [{ kind: 'expression', path, expression }];
       return [];
@@ -42,17 +46,18 @@ export function compileDefaults(
   return compiled;
 }
 
-function checkTarget(
-  path: FieldPath,
-  value: unknown,
-  match: CompiledMatch,
-  where: string,
-  report: Report,
-): void {
-  const [first] = path.segments;
-  const flaw = targetFlaw(path, match);
+/** Whether the path leads to labels or annotations. */
+function checkTarget(path: FieldPath, match: CompiledMatch, where: string, report: Report): boolean {
+  const [first, map, , more] = path.segments;
+  const isOfMetadata = first?.kind === 'field' && first.name === 'metadata';
+  const isMap = map?.kind === 'field' && (map.name === 'labels' || map.name === 'annotations');
+  const isWritable = isMap && more === undefined;
+  const flaw =
+    isOfMetadata && !isWritable
+      ? 'of metadata, only labels and annotations can be defaulted'
+      : targetFlaw(path, match);
   if (flaw !== undefined) report(`${where}.path`, flaw, 'InvalidPath');
-  else if (first?.kind === 'field' && first.name === 'metadata') checkMetadata(path, value, where, report);
+  return isOfMetadata && flaw === undefined;
 }
 
 function targetFlaw({ segments }: FieldPath, { resources }: CompiledMatch): string | undefined {
@@ -70,19 +75,15 @@ function targetFlaw({ segments }: FieldPath, { resources }: CompiledMatch): stri
 
 /** An invalid label or annotation would make the API server reject every request. */
 function checkMetadata({ segments }: FieldPath, value: unknown, where: string, report: Report): void {
-  const [, map, key, more] = segments;
-  if (map?.kind !== 'field' || (map.name !== 'labels' && map.name !== 'annotations') || more !== undefined) {
-    report(`${where}.path`, 'of metadata, only labels and annotations can be defaulted', 'InvalidPath');
-    return;
-  }
-  const given = key?.kind === 'field' ? { [key.name]: value } : value;
+  const [, map, key] = segments.map((segment) => (segment.kind === 'field' ? segment.name : ''));
+  const given = key === undefined ? value : { [key]: value };
   const entries = isJsonObject(given) ? Object.entries<unknown>(given) : undefined;
   const isValue = (text: unknown) =>
-    typeof text === 'string' && (map.name === 'annotations' || isLabelValue(text));
+    typeof text === 'string' && (map === 'annotations' || isLabelValue(text));
   const wrong = entries?.find(([name, text]) => !isQualifiedName(name) || !isValue(text));
   if (entries !== undefined && wrong === undefined) return;
   const shown = wrong === undefined ? quote(value) : `${quote(wrong[0])}: ${quote(wrong[1])}`;
-  report(where, `${shown} is not a valid entry of metadata.${map.name}`);
+  report(where, `${shown} is not a valid entry of metadata.${map ?? ''}`);
 }
 
 /** Integers beyond 2^53 have lost digits in plain JSON, and null counts as absent. */
