@@ -41,7 +41,7 @@ test('the JSON of the examples has the form that docs/review.md documents', asyn
         message: BER1,
         code: 403,
         reason: 'Forbidden',
-        causes: [{ field: 'spec.datacenter', message: BER1.slice(17, BER1.lastIndexOf(' (policy')) }],
+        causes: [{ field: 'spec.datacenter', message: BER1.slice(17) }],
         warnings: [],
         auditAnnotations: {},
         patch: [],
@@ -210,7 +210,7 @@ test('handlers mutate, judge, read existing objects, and report on stderr why th
     {
       decision: 'denied',
       message: 'spec.units: too many (handler peers)',
-      causes: [{ field: 'spec.units', message: 'too many' }],
+      causes: [{ field: 'spec.units', message: 'too many (handler peers)' }],
     },
     { decision: 'denied', code: 500, message: 'handler breaks failed: Error: oh no' },
   ]);

@@ -47,7 +47,7 @@ export function toHandlerOutcome(call: HandlerCall, { recorded, object, failure 
   if (denial !== undefined) {
     const message = shorten(denials.map(describe(call)).join('; '), LONGEST_MESSAGE);
     const { code, reason } = denial;
-    const causes = denials.flatMap(toCause);
+    const causes = denials.flatMap(toCause(call));
     const notices = { warnings, auditAnnotations };
     return { decision: { kind: 'deny', code, reason, message, causes, ...notices }, object: before, failure };
   }
@@ -83,7 +83,16 @@ const describe =
   ({ field, message }: Denial): string =>
     `${field === undefined ? '' : `${shorten(field, LONGEST_FIELD)}: `}${message} (handler ${handler.name})`;
 
-function toCause({ field, message }: Denial): readonly Cause[] {
-  if (field === undefined) return [];
-  return [{ field: shorten(field, LONGEST_FIELD), reason: 'FieldValueInvalid', message }];
-}
+/** With the name of the handler: of an Invalid, kubectl shows only the causes. */
+const toCause =
+  ({ handler }: HandlerCall) =>
+  ({ field = '', message }: Denial): readonly Cause[] =>
+    field === ''
+      ? []
+      : [
+          {
+            field: shorten(field, LONGEST_FIELD),
+            reason: 'FieldValueInvalid',
+            message: `${message} (handler ${handler.name})`,
+          },
+        ];

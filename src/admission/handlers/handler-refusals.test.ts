@@ -51,7 +51,7 @@ describe('a refusal', () => {
       code: 403,
       reason: 'Forbidden',
       message: 'spec.units: too large (handler servers)',
-      causes: [{ field: 'spec.units', reason: 'FieldValueInvalid', message: 'too large' }],
+      causes: [{ field: 'spec.units', reason: 'FieldValueInvalid', message: 'too large (handler servers)' }],
       warnings: [],
       auditAnnotations: {},
     });

@@ -110,13 +110,14 @@ export function deferredReference(
   return { message, auditRef: auditRefOf(reference), again };
 }
 
-/** kubectl hides the causes, so the message repeats the field. */
-function describe({ policy, field, message }: Violation): string {
-  return `${field === '' ? '' : `${shorten(field, 256)}: `}${message} (policy ${policy.name})`;
+/** kubectl hides the causes, except of an Invalid, where it hides the message: so both are complete. */
+function describe(violation: Violation): string {
+  const { field, message } = toCause(violation);
+  return `${field === '' ? '' : `${field}: `}${message}`;
 }
 
-function toCause({ field, reason, message }: Violation): Cause {
-  return { field: shorten(field, 256), reason, message };
+function toCause({ policy, field, reason, message }: Violation) {
+  return { field: shorten(field, 256), reason, message: `${message} (policy ${policy.name})` };
 }
 
 function listed(messages: readonly string[]): string {

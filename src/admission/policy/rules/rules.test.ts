@@ -42,7 +42,13 @@ describe('a rule', () => {
       code: 422,
       reason: 'Invalid',
       message: 'spec.units: at most 2 units, not 3 (rule few-units) (policy servers)',
-      causes: [{ field: 'spec.units', reason: 'FieldValueInvalid' }],
+      causes: [
+        {
+          field: 'spec.units',
+          reason: 'FieldValueInvalid',
+          message: 'at most 2 units, not 3 (rule few-units) (policy servers)',
+        },
+      ],
     });
   });
 
