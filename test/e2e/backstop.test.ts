@@ -5,6 +5,7 @@
  */
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 
+import { listIn, valueIn } from '../../src/json/json.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { KubeClient } from '../../src/kube/client.ts';
 import {
@@ -28,7 +29,7 @@ import {
 } from '../support/cluster.ts';
 import { refusal, untilPoliciesEnforced } from '../support/gatehouse-cluster.ts';
 import { createKubectl, HAS_KUBECTL } from '../support/kubectl.ts';
-import { freePort } from '../support/processes.ts';
+import { eventually, freePort } from '../support/processes.ts';
 import { grant, deployment } from '../support/objects.ts';
 import { kustomized } from '../support/kustomization.ts';
 
@@ -245,6 +246,19 @@ test('the account can neither change nor delete the policies with its own permis
     ])
       expect((await refusal(attempt())).code).toBe(403);
   }
+});
+
+test('kube-controller-manager finds no mistake in the types of the policies', async () => {
+  const warnings = await eventually('the type check', async () => {
+    const { items } = await cluster.admin.list<KubeObject>(validatingAdmissionPolicies);
+    const ours = items.filter(({ metadata }) => metadata?.name?.startsWith('gatehouse-backstop-') === true);
+    const isChecked = (one: KubeObject) =>
+      valueIn(one, 'status', 'observedGeneration') === one.metadata?.generation;
+    return ours.length > 0 && ours.every(isChecked)
+      ? ours.flatMap((one) => listIn(one, 'status', 'typeChecking', 'expressionWarnings'))
+      : undefined;
+  });
+  expect(warnings).toEqual([]);
 });
 
 test.skipIf(!HAS_KUBECTL)('the policies follow an overlay with another namespace', async () => {
