@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { createBatch, doAtOnce } from './admission-routes.ts';
+import { createBatch, createOneByOne } from './admission-routes.ts';
 
 const unexpected = (error: unknown) => {
   throw error;
@@ -74,15 +74,25 @@ describe('createBatch', () => {
   });
 });
 
-it('doAtOnce decides and answers without a batch, and reports a failure', () => {
+it('large reviews take turns, and one that fails does not stop the others', () => {
   const log: string[] = [];
+  const turns: (() => void)[] = [];
+  const run = createOneByOne((next) => turns.push(next));
   const fail = (error: unknown) => log.push(String(error));
-  doAtOnce({ decide: () => () => log.push('send'), fail });
-  doAtOnce({
-    decide: () => {
-      throw new Error('no decision');
-    },
-    fail,
-  });
-  expect(log).toEqual(['send', 'Error: no decision']);
+  for (const name of ['a', 'b']) {
+    run({ decide: () => () => log.push(`send ${name}`), fail });
+    run({
+      decide: () => {
+        throw new Error(`no ${name}`);
+      },
+      fail,
+    });
+  }
+  while (turns.length > 0) {
+    expect(turns).toHaveLength(1);
+    turns.shift()?.();
+    log.push('turn');
+  }
+  expect(log.filter((line) => line !== 'turn')).toEqual(['send a', 'Error: no a', 'send b', 'Error: no b']);
+  expect(log.filter((line) => line === 'turn')).toHaveLength(4);
 });

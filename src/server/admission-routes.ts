@@ -77,12 +77,15 @@ export function addAdmissionRoutes(
   const overload = refuseOverload(loadShedding, MAX_REVIEW_BYTES, isLast);
   const checks = judgePath === undefined ? [overload] : [refuseUnknownPaths(judgePath), overload];
   const decide = createDecider(options, isLast);
-  const batch = createBatch();
+  const [batch, oneByOne] = [createBatch(), createOneByOne()];
   for (const webhook of ['mutate', 'validate'] as const) {
-    const handle = (call: ReviewCall, reply: Reply, body: ReviewBody = NO_BODY): void => {
-      const started = performance.now(); // the wait for the batch is part of the duration
-      // A large review takes longer in any case, and its body must not wait in memory.
-      const run = body.bytes.length > SMALL_BODY_BYTES ? doAtOnce : batch;
+    const handle = (
+      call: ReviewCall,
+      reply: Reply,
+      body: ReviewBody = NO_BODY,
+      started = performance.now(), // the wait for the batch is part of the duration
+    ): void => {
+      const run = body.bytes.length > SMALL_BODY_BYTES ? oneByOne : batch;
       run({
         decide: () => decide({ webhook, call, reply, body, started }),
         fail: (error) => void reply.send(error), // to the error handler
@@ -106,6 +109,7 @@ function createDecider(options: AdmissionRoutesOptions, isLast: IsLast) {
   const { loadShedding, tracing } = options;
   const answerTo = createAnswerer(options);
   return ({ webhook, call, reply, body, started }: ReceivedCall): Send | undefined => {
+    if (reply.raw.headersSent) return undefined; // its time was over
     const { entry } = call.params;
     const sending = (answer: Answer) => () => sendAtOnce(reply, answer, isLast(call.raw));
     const read = readReview(body);
@@ -136,14 +140,15 @@ const NO_BODY: ReviewBody = { bytes: Buffer.alloc(0), isComplete: true };
 
 /** Receives the body without Fastify's stages between hooks and handler, which cost as much as a decision. */
 const receiveEarly =
-  (handle: (call: ReviewCall, reply: Reply, body?: ReviewBody) => void) =>
+  (handle: (call: ReviewCall, reply: Reply, body?: ReviewBody, started?: number) => void) =>
   (call: ReviewCall, reply: Reply, done: () => void): void => {
+    const started = performance.now();
     if (call.headers['content-type'] !== 'application/json') {
       done();
       return;
     }
     receiveBody(call.raw, MAX_REVIEW_BYTES, (error, body) => {
-      if (error === null) handle(call, reply, body);
+      if (error === null) handle(call, reply, body, started);
       else void reply.header('connection', 'close').send(error);
     });
   };
@@ -186,7 +191,7 @@ function createAnswerer(options: AdmissionRoutesOptions) {
       const turns = options.loadShedding.turnsOf(review, signal);
       const decision = options[webhook](entry, request, signal, turns);
       if (!(decision instanceof Promise)) return conclude(review, decision, options);
-      abortInTime(controller, timeout, reply);
+      abortInTime(controller, timeout, reply, review.started);
       controller = new AbortController();
       return decision.then(
         (decided) => conclude(review, decided, options),
@@ -253,7 +258,19 @@ const MAX_BATCH = 32;
 /** In milliseconds. An answer does not wait longer for the next decisions. */
 const BATCH_MS = 1;
 
-export const doAtOnce = ({ decide, fail }: Work): void => attempt(() => decide()?.(), fail);
+/** One in each turn of the event loop: a large review takes longer, and others must be received and answered between two. */
+export function createOneByOne(nextTurn: (callback: () => void) => void = setImmediate) {
+  const waiting: Work[] = [];
+  const next = (): void => {
+    const work = waiting.shift();
+    if (work !== undefined) attempt(() => work.decide()?.(), work.fail);
+    if (waiting.length > 0) nextTurn(next);
+  };
+  return (work: Work): void => {
+    waiting.push(work);
+    if (waiting.length === 1) nextTurn(next);
+  };
+}
 
 /** Decides all reviews of one turn before it sends answers: alternating costs a quarter more CPU time. */
 export function createBatch(

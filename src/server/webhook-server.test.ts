@@ -112,6 +112,15 @@ test('a denial is a response, a metric and a log line', async () => {
   expect(rejected).toEqual([]);
 });
 
+test('under failurePolicy: Ignore, a large object is refused before its time is over, whatever its decision does', async () => {
+  const { ask } = await start({ validate: () => Promise.withResolvers<Decision>().promise });
+  const large = { ...review(), padding: 'x'.repeat(20_000) };
+  expect(await ask('/validate/ignore-e?timeout=0.2s', large)).toMatchObject({
+    status: 200,
+    body: { response: { uid: 'a-uid', allowed: false, status: { code: 429 } } },
+  });
+});
+
 test('an invalid review is counted and not decided', async () => {
   const { ask, admissions, rejected } = await start();
   expect((await ask('/validate/e', { kind: 'Pod' })).status).toBe(400);

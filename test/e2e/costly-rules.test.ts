@@ -1,6 +1,6 @@
 // suite: shared-plane, sandbox: long
 /** Eight policies with quadratic rules, attacked by one user: other users and the readiness check must not notice. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { ApiError } from '../../src/kube/api-error.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
@@ -90,3 +90,49 @@ test('during an attack with such requests, a bystander writes, the replica stays
   const { items } = await cluster.admin.listAll<KubeObject>(configMaps, { namespace: 'hers' });
   expect(items.filter(({ metadata }) => metadata?.labels?.judged === 'true')).toEqual([]);
 }, 300_000);
+
+describe('under failurePolicy: Ignore', () => {
+  const LANES = 32;
+  /** 1 MB; the rule about all words exceeds the cost limit. */
+  const data = { words: keys(90_000).join(' ') };
+
+  test.each([1, 5])('no large object is stored unchecked because %d s are over', async (timeoutSeconds) => {
+    const name = `large-${timeoutSeconds}s`;
+    const variables = [{ name: 'words', expression: 'object.data.words.split(" ")' }];
+    const rules = [
+      { name: 'distinct', expression: 'variables.words.all(a, variables.words.exists_one(b, a == b))' },
+      { name: 'few', expression: 'size(variables.words) < 1000' },
+    ];
+    const match = configMapsWith({ large: name });
+    await cluster.apply(
+      admissionPolicy(name, {
+        match,
+        failurePolicy: 'Ignore',
+        timeoutSeconds,
+        variables,
+        validate: { rules },
+      }),
+    );
+    await seeInForce(cluster, name);
+    const object = (one: string) => configMap(one, data, { namespace: 'shop', labels: { large: name } });
+    await untilRefused('a large ConfigMap', name, () =>
+      cluster.admin.create(configMaps, object('probe'), { dryRun: true }),
+    );
+    const create = async (one: string): Promise<string> =>
+      await cluster.admin.create(configMaps, object(one)).then(
+        () => 'stored',
+        (error: unknown) => (error instanceof ApiError ? `HTTP ${error.code}` : 'no answer'),
+      );
+    const outcomes = await Promise.all(
+      Array.from({ length: LANES }, async (_, lane) => [
+        await create(`${name}-${lane}-a`),
+        await create(`${name}-${lane}-b`),
+      ]),
+    );
+    console.log(
+      name,
+      Object.entries(Object.groupBy(outcomes.flat(), (one) => one)).map(([k, v]) => `${k} ${v.length}`),
+    );
+    expect(outcomes.flat()).not.toContain('stored');
+  });
+});

@@ -19,6 +19,8 @@ function enter(shedding: LoadShedding, who: Requester, bytes: number): Overload 
   if (refusal === undefined) shedding.enter(who, bytes);
   return refusal;
 }
+/** In milliseconds, to answer. */
+const MINUTE = 60_000;
 const REFUSED = (why: string) => ({ kind: 'refused', why });
 const ADMITTED = { kind: 'admitted', body: undefined };
 
@@ -26,11 +28,11 @@ describe('a review is refused', () => {
   test('while the event loop is late, unless concurrency explains it', () => {
     let isFull = false;
     const shedding = loadSheddingOf({ reviews: 1 }, { isLoopFull: () => isFull });
-    expect(shedding.arrive('a', 1, never)).toEqual(ADMITTED);
+    expect(shedding.arrive('a', 1, MINUTE, never)).toEqual(ADMITTED);
     isFull = true;
-    expect(shedding.arrive('a', 1, never)).toEqual(REFUSED('event-loop'));
+    expect(shedding.arrive('a', 1, MINUTE, never)).toEqual(REFUSED('event-loop'));
     enter(shedding, by('a'), 1);
-    expect(shedding.arrive('a', 1, never)).toEqual(REFUSED('reviews'));
+    expect(shedding.arrive('a', 1, MINUTE, never)).toEqual(REFUSED('reviews'));
   });
 });
 
@@ -62,7 +64,7 @@ describe('one user, or one namespace', () => {
       ...Array.from({ length: 10 }, () => 'in flight'),
       ...Array.from({ length: 5 }, () => 'requester'),
     ]);
-    expect(shedding.arrive('a', 1, never)).toEqual(ADMITTED);
+    expect(shedding.arrive('a', 1, MINUTE, never)).toEqual(ADMITTED);
     expect(enter(shedding, review('ada', 'shop'), 1)).toBeUndefined();
     for (let index = 0; index < 10; index += 1) shedding.leave(make(index), 1);
     expect(enter(shedding, make(0), 1)).toBeUndefined();
@@ -80,7 +82,7 @@ describe('one user, or one namespace', () => {
   test('also gets a third of the memory for large bodies', () => {
     const shedding = loadSheddingOf({ bodyBytes: 30 * MIB });
     const enterLarge = (who: Requester) => {
-      const arrival = shedding.arrive('a', MIB, never);
+      const arrival = shedding.arrive('a', MIB, MINUTE, never);
       if (arrival.kind === 'refused') return arrival.why;
       const refusal = enter(shedding, who, MIB);
       if (refusal !== undefined) arrival.body?.release();
@@ -95,7 +97,7 @@ describe('one user, or one namespace', () => {
 
 test('a body that is still arriving does not count as a concurrent review', () => {
   const shedding = loadSheddingOf({ reviews: 1 });
-  expect([1, 2, 3].map(() => shedding.arrive('a', 1, never))).toEqual([ADMITTED, ADMITTED, ADMITTED]);
+  expect([1, 2, 3].map(() => shedding.arrive('a', 1, MINUTE, never))).toEqual([ADMITTED, ADMITTED, ADMITTED]);
   expect(enter(shedding, by('b'), 1)).toBeUndefined();
 });
 
@@ -172,4 +174,21 @@ test('an evicted connection that then closes releases nothing twice', () => {
   expect(reserve('b', 10, noEviction)).toBeDefined();
   cut?.release();
   expect(reserve('c', 10, noEviction)).toBeUndefined();
+});
+
+test('a large body is refused if the work before it leaves no time for it', () => {
+  let busy = 5_000;
+  const { reserve, workMs } = createBodyBudget(
+    100 * MIB,
+    () => 1_000_000,
+    () => busy,
+  );
+  const hold = () => reserve('a', MIB, noEviction);
+  expect(workMs(20 * MIB)).toBe(0); // a single one is always tried
+  const held = hold();
+  expect(workMs(MIB)).toBe(400); // the guess: 200 ms each
+  hold();
+  busy += 900;
+  held?.release();
+  expect(workMs(MIB)).toBeCloseTo((2 * (0.9 * 200 + 900)) / 1.9);
 });

@@ -8,7 +8,7 @@ import { failsOpen } from '../../admission/webhooks/protect-own-kinds.ts';
 import { type AdmissionRequest, findUid } from '../../admission/review/request.ts';
 import { MAX_REVIEW_BYTES, type ReviewBody, toRetry } from '../../admission/review/review.ts';
 import type { Log } from '../../log.ts';
-import { type Answer, busy, type IsLast, type Reply, send, sendAtOnce } from '../answer.ts';
+import { type Answer, answerWithin, busy, type IsLast, type Reply, send, sendAtOnce } from '../answer.ts';
 import type { Metrics, Overload } from '../metrics/metrics.ts';
 import { createFairShare, createTally, createTurnQueue, type Shortage } from './turns.ts';
 import type { Turns } from '../../admission/policy/world.ts';
@@ -65,12 +65,17 @@ export function createLoadShedding(
   const refuseFor = (shortage: Shortage): Overload => refuse(shortage === 'full' ? 'reviews' : 'entry');
 
   return {
-    /** At the headers, when a refusal costs least. @param cutOff closes the connection; see {@link Reservation} */
-    arrive: (entry: string, bodyBytes: number, cutOff: () => void): Arrival => {
+    /**
+     * At the headers, when a refusal costs least.
+     * @param withinMs until the answer has to leave
+     * @param cutOff closes the connection; see {@link Reservation}
+     */
+    arrive: (entry: string, bodyBytes: number, withinMs: number, cutOff: () => void): Arrival => {
       const shortage = reviews.check(entry, 1);
       if (shortage !== undefined) return { kind: 'refused', why: refuseFor(shortage) };
       if (isLoopFull()) return { kind: 'refused', why: refuse('event-loop') };
       if (bodyBytes <= SMALL_BODY_BYTES) return ADMITTED;
+      if (bodies.workMs(bodyBytes) > withinMs) return { kind: 'refused', why: refuse('time') };
       const body = bodies.reserve(entry, bodyBytes, cutOff);
       return body === undefined ? { kind: 'refused', why: refuse('bodies') } : { kind: 'admitted', body };
     },
@@ -101,39 +106,58 @@ export function createLoadShedding(
 
 const ENVELOPE_BYTES = 4 * 1024;
 
+type Call = FastifyRequest<{ Params: { entry: string }; Querystring: { timeout?: string } }, Server>;
+
 /** Refuses a review before its body is parsed. Not with a 429 if `failurePolicy: Ignore` would store the object unchecked. */
 export function refuseOverload({ arrive }: LoadShedding, mostBytes: number, isLast: IsLast) {
-  return (
-    request: FastifyRequest<{ Params: { entry: string } }, Server>,
-    reply: Reply,
-    done: () => void,
-  ): void => {
-    const length = Number(request.headers['content-length'] ?? mostBytes);
-    const arrival = arrive(request.params.entry, Math.min(length, mostBytes), () => {
+  return (request: Call, reply: Reply, done: () => void): void => {
+    const { entry } = request.params;
+    const length = Math.min(Number(request.headers['content-length'] ?? mostBytes), mostBytes);
+    const within = answerWithin(request.query.timeout);
+    const arrival = arrive(entry, length, within, () => {
       request.raw.destroy();
     });
+    const isOpen = failsOpen(entry);
     if (arrival.kind === 'refused') {
       const message = overloadMessage(arrival.why);
-      if (!failsOpen(request.params.entry)) {
-        void send(reply, busy(message));
-        return;
-      }
-      receiveBody(request.raw, ENVELOPE_BYTES, (error, body) => {
-        if (error === null) sendAtOnce(reply, refusalOf(body, message), isLast(request.raw));
-        else void reply.header('connection', 'close').send(error);
-      });
+      if (isOpen)
+        receiveHead(request.raw, (head) => sendAtOnce(reply, refusalOf(head, message), isLast(request.raw)));
+      else void send(reply, busy(message));
       return;
     }
     if (arrival.body !== undefined) {
       request.raw.once('end', arrival.body.received);
       reply.raw.once('close', arrival.body.release);
+      if (isOpen) refuseInTime(request, reply, within);
     }
     done();
   };
 }
 
-function refusalOf(body: ReviewBody | undefined, message: string): Answer {
-  const uid = findUid(body?.bytes.toString('utf8') ?? '', 'AdmissionReview');
+/** After the timeout, the API server would store the object unchecked. So the refusal leaves before, whatever this replica is doing. */
+function refuseInTime(request: Call, reply: Reply, withinMs: number): void {
+  let head = Buffer.alloc(0);
+  receiveHead(request.raw, (received) => (head = received));
+  const timer = setTimeout(() => sendAtOnce(reply, refusalOf(head, overloadMessage('time')), true), withinMs);
+  reply.raw.once('close', () => clearTimeout(timer));
+}
+
+/** Calls back with the beginning of a body, and lets the rest flow. */
+function receiveHead(payload: Readable, done: (head: Buffer<ArrayBuffer>) => void): void {
+  let head: Buffer<ArrayBuffer> | undefined = Buffer.alloc(0);
+  const finish = (): void => {
+    if (head !== undefined) done(head);
+    head = undefined;
+  };
+  payload.on('data', (chunk: Buffer) => {
+    if (head !== undefined) head = Buffer.concat([head, chunk]);
+    if (head !== undefined && head.length >= ENVELOPE_BYTES) finish();
+  });
+  payload.once('end', finish);
+}
+
+function refusalOf(head: Buffer, message: string): Answer {
+  const uid = findUid(head.toString('utf8', 0, ENVELOPE_BYTES), 'AdmissionReview');
   return uid === undefined ? busy(message) : { code: 200, body: JSON.stringify(toRetry(uid, message)) };
 }
 
@@ -142,6 +166,7 @@ const MESSAGES = {
   entry: 'this replica has reached its limit of concurrent admission reviews for this webhook',
   requester: 'this replica has reached its limit of concurrent admission reviews for this user or namespace',
   bodies: 'this replica lacks memory for another large object',
+  time: 'this replica cannot check another large object in time',
   'event-loop': 'this replica is overloaded',
 } as const satisfies Record<Overload, string>;
 
@@ -158,8 +183,12 @@ type ReserveBody = (entry: string, bytes: number, disconnect: () => void) => Res
 /** A slower client is cut off when another one needs the memory, so that idle clients cannot block the others. */
 const SLOW_AFTER_MS = 1_000;
 
-export function createBodyBudget(limitBytes: number, now: () => number) {
+const loopBusyMs = (): number => performance.eventLoopUtilization().active;
+
+/** @param busyMs how long the event loop has worked, without the time in which it waited */
+export function createBodyBudget(limitBytes: number, now: () => number, busyMs = loopBusyMs) {
   const share = createFairShare(limitBytes);
+  const measured = { ms: 200, bytes: 2 ** 20, until: 0 }; // a first guess; later work counts more than earlier
   const receiving = new Set<{ readonly since: number; readonly disconnect: () => void }>();
 
   const evictOldest = (): boolean => {
@@ -171,10 +200,16 @@ export function createBodyBudget(limitBytes: number, now: () => number) {
   const reserve: ReserveBody = (entry, bytes, disconnect) => {
     while (share.take(entry, bytes) !== undefined) if (!evictOldest()) return undefined;
     let isHeld = true;
+    const began = busyMs();
     const release = () => {
       receiving.delete(sender);
-      if (isHeld) share.giveBack(entry, bytes);
+      if (!isHeld) return;
       isHeld = false;
+      share.giveBack(entry, bytes);
+      const until = busyMs();
+      measured.ms = 0.9 * measured.ms + until - Math.max(began, measured.until);
+      measured.bytes = 0.9 * measured.bytes + bytes;
+      measured.until = until;
     };
     const sender = {
       since: now(),
@@ -186,7 +221,10 @@ export function createBodyBudget(limitBytes: number, now: () => number) {
     receiving.add(sender);
     return { received: () => receiving.delete(sender), release };
   };
-  return { reserve, room: share.room };
+  /** How long this replica will need for another body and those before it. A single one is always tried. */
+  const workMs = (bytes: number): number =>
+    share.taken() === 0 ? 0 : ((share.taken() + bytes) * measured.ms) / measured.bytes;
+  return { reserve, workMs, room: share.room };
 }
 
 export interface Requester {

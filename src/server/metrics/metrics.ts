@@ -12,7 +12,7 @@ export type HandlerOutcomeLabel = Outcome | 'timeout';
 export type ConversionOutcome = 'converted' | 'failed' | 'unready' | 'error';
 
 /** The first match counts: limits of settings precede a slow process. */
-const OVERLOADS = ['reviews', 'entry', 'requester', 'event-loop', 'bodies'] as const;
+const OVERLOADS = ['reviews', 'entry', 'requester', 'event-loop', 'bodies', 'time'] as const;
 export type Overload = (typeof OVERLOADS)[number];
 const CLIENT_REFUSALS = ['no-certificate', 'untrusted', 'name'] as const;
 export type ClientRefusal = (typeof CLIENT_REFUSALS)[number];
