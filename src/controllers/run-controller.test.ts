@@ -51,18 +51,15 @@ test('a pass that waits, stalls or fails deletes nothing', async () => {
 
   const stalls = teams.define(({ stall }) => stall('NoSuchRegion', 'there is no region mars'));
   const stalled = await again(stalls, waiting);
-  expect(stalled.conditions.map(({ type, status }) => `${type}=${status}`)).toEqual([
-    'Ready=False',
-    'Stalled=True',
-  ]);
+  const standing = stalled.conditions.map(({ type, status }) => `${type}=${status}`);
+  expect(standing).toEqual(['Ready=False', 'Stalled=True']);
 
   const fails = teams.define(() => Promise.reject(new Error('the cloud\n says no')));
   const failing = await again(fails, first);
   expect(failing.error?.message).toBe('the cloud\n says no');
-  expect(readyOf(failing)).toMatchObject({ reason: 'ReconcileFailed', message: 'the cloud says no' });
-  expect(failing.events).toEqual([
-    { type: 'Warning', reason: 'ReconcileFailed', message: 'the cloud says no' },
-  ]);
+  const failure = { reason: 'ReconcileFailed', message: 'the cloud says no' };
+  expect(readyOf(failing)).toMatchObject(failure);
+  expect(failing.events).toEqual([{ type: 'Warning', ...failure }]);
   expect(failing.cluster.configmaps).toHaveLength(1);
   // a later success removes the error
   expect((await again(define(), failing)).conditions).toMatchObject([{ type: 'Ready', status: 'True' }]);
@@ -184,14 +181,10 @@ test('a controller of a built-in kind does not write the status, and an attempt 
   const watch = { apiGroups: [''], apiVersions: ['v1'], resources: ['configmaps'] } as const;
   const quiet = await run(defineController({ watch, reconcile: () => undefined }), object);
   expect(verbs(quiet)).toEqual([]);
-  const tries = defineController({
-    watch,
-    reconcile: (_map, { condition }) => condition('Seen', 'True', 'Seen'),
-  });
-  const failed = await run(tries, object);
-  expect(failed.error?.message).toBe(
-    "the status of configmaps is not this controller's: set writesStatus if it is",
-  );
+  const reconcile: ControllerDefinition['reconcile'] = (_map, { condition }) => condition('A', 'True', 'A');
+  const failed = await run(defineController({ watch, reconcile }), object);
+  const message = "the status of configmaps is not this controller's: set writesStatus if it is";
+  expect(failed.error?.message).toBe(message);
   expect(verbs(failed)).toEqual([]);
   expect(failed.events).toMatchObject([{ type: 'Warning', reason: 'ReconcileFailed' }]);
 });

@@ -32,12 +32,11 @@ test('F15: a clock skew above 30 s is logged once, and its end is logged too', (
   for (const ms of [undefined, 29_000, -30_000]) lookAt(ms);
   expect(said).toEqual([]);
   for (const ms of [31_000, 32_000]) lookAt(ms);
-  expect(said).toEqual([
-    'the clock of this replica is 31 s ahead of the clock of the API server: synchronise it',
-  ]);
+  expect(said).toHaveLength(1);
   lookAt(1_000);
   lookAt(-45_000);
-  expect(said.slice(1)).toEqual([
+  expect(said).toEqual([
+    'the clock of this replica is 31 s ahead of the clock of the API server: synchronise it',
     'the clocks of this replica and of the API server agree again',
     'the clock of this replica is 45 s behind the clock of the API server: synchronise it',
   ]);

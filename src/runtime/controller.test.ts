@@ -21,19 +21,18 @@ test.each([
 
 test('reminders of states that ended unnoticed are dropped', () => {
   const reminders = createReminders();
-  for (let hour = 0; hour < 5; hour++)
+  for (let hour = 0; hour < 5; hour++) {
+    const at = new Date(server.getTime() + hour * REPEAT_MS);
     for (let object = 0; object < 10; object++)
-      expect(
-        reminders.isDue(`${hour} ${object}`, 'text', new Date(server.getTime() + hour * REPEAT_MS)),
-      ).toBe(true);
+      expect(reminders.isDue(`${hour} ${object}`, 'text', at)).toBe(true);
+  }
   expect(reminders.size()).toBe(10);
 });
 
 test('a reminder that is due again counts from then on', () => {
   const reminders = createReminders();
   const at = (minutes: number) => new Date(server.getTime() + minutes * MINUTE);
-  expect([0, 49, 50, 99].map((minute) => reminders.isDue('key', 'text', at(minute)))).toEqual([
-    ...[true, false, true, false],
-  ]);
+  const due = [0, 49, 50, 99].filter((minute) => reminders.isDue('key', 'text', at(minute)));
+  expect(due).toEqual([0, 50]);
   expect(reminders.isDue('key', 'another text', at(99))).toBe(true);
 });

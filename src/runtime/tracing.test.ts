@@ -11,10 +11,7 @@ test.each([
   ['/api/v1/namespaces/shop/finalize', '/api/v1/namespaces/{name}/finalize'],
   ['/api/v1/namespaces/shop/secrets', '/api/v1/namespaces/{namespace}/secrets'],
   ['/api/v1/namespaces/shop/secrets/tls', '/api/v1/namespaces/{namespace}/secrets/{name}'],
-  [
-    '/apis/a.b/v1/namespaces/shop/servers/s/status',
-    '/apis/a.b/v1/namespaces/{namespace}/servers/{name}/status',
-  ],
+  ['/apis/a.b/v1/namespaces/shop/racks/r/status', '/apis/a.b/v1/namespaces/{namespace}/racks/{name}/status'],
   ['/apis/a.b/v1/servers/s', '/apis/a.b/v1/servers/{name}'],
 ])('the path %s has the template %s', (path, template) => {
   expect(pathTemplate(path)).toBe(template);

@@ -32,13 +32,11 @@ function cluster(namespaces: readonly string[]) {
 
 test('with namespaces, one store holds the objects of each of them', async () => {
   const { lists, listed, watch: follow } = cluster(['gatehouse-system', 'shop']);
-  lists.set('/api/v1/namespaces/gatehouse-system/secrets', [secret('gatehouse-system', 'own')]);
-  lists.set('/api/v1/namespaces/shop/secrets', [secret('shop', 'db')]);
+  const [own, shop] = ['/api/v1/namespaces/gatehouse-system/secrets', '/api/v1/namespaces/shop/secrets'];
+  lists.set(own, [secret('gatehouse-system', 'own')]);
+  lists.set(shop, [secret('shop', 'db')]);
   const { store } = await follow({ resource: secrets });
-  expect(listed.toSorted()).toEqual([
-    '/api/v1/namespaces/gatehouse-system/secrets',
-    '/api/v1/namespaces/shop/secrets',
-  ]);
+  expect(listed.toSorted()).toEqual([own, shop]);
   expect(store.keys().toSorted()).toEqual(['gatehouse-system/own', 'shop/db']);
 });
 
@@ -62,12 +60,8 @@ test('a watch says for how long it has been failing', async () => {
   });
   const stop = new AbortController();
   onTestFinished(() => stop.abort());
-  const context = {
-    rest: server.rest(),
-    rollbacks: createListeners<[]>(),
-    namespaces: undefined,
-    log: silent,
-  };
+  const rollbacks = createListeners<[]>();
+  const context = { rest: server.rest(), rollbacks, namespaces: undefined, log: silent };
   const onFailure = vi.fn();
   const options = { resource: secrets, timing: { backoff: { baseMs: 10, maxMs: 20 } }, onFailure };
   const { failingMs } = watch<KubeObject>(context, options, stop.signal);

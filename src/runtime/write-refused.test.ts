@@ -121,11 +121,10 @@ test.each([
   const documents = files.flatMap((file) => parseAllDocuments(readFileSync(join(folder, file), 'utf8')));
   const granted = documents
     .flatMap((document) => (document.toJS() as Role).rules ?? [])
-    .flatMap(({ apiGroups, resources, verbs }) =>
-      verbs.flatMap((verb) =>
-        resources.flatMap((resource) => apiGroups.map((group) => `${verb} ${resource}.${group}`)),
-      ),
-    );
+    .flatMap(({ apiGroups, resources, verbs }) => {
+      const kinds = resources.flatMap((resource) => apiGroups.map((group) => `${resource}.${group}`));
+      return verbs.flatMap((verb) => kinds.map((kind) => `${verb} ${kind}`));
+    });
   expect(granted).toContain(permission.includes('.') ? permission : `${permission}.`);
 });
 

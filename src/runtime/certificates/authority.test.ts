@@ -18,19 +18,16 @@ import { configMaps as CONFIG_MAPS, secrets as SECRETS, services } from '../../k
 import { type AuthorityContext, createAuthorityReconciler } from './authority.ts';
 import {
   ApiError,
-  type Cluster,
   containing,
   createCluster,
   createEvents,
   NEVER,
-  type Objects,
   OWN_NAMESPACE,
   silent,
   untilDone,
 } from '../../../test/support/runtime/fixtures.ts';
 import { RESTORE_WINDOWS } from '../resources.ts';
 import type { AuthorityState } from '../../server/metrics/metrics.ts';
-import type { ReconcileResult } from '../controller.ts';
 import { WriteRefused } from '../write-refused.ts';
 import type { ConfigMap } from './ca-bundle.ts';
 
@@ -38,29 +35,23 @@ const start = new Date('2026-11-21T12:00:00Z');
 const NAME = 'gatehouse-authority';
 const KEY = `${OWN_NAMESPACE}/${NAME}`;
 
-let secrets: Objects<Secret>;
-let cluster: Cluster;
-let configMaps: Objects<ConfigMap>;
+const cluster = createCluster();
+const secrets = cluster.objects<Secret>(SECRETS);
+const configMaps = cluster.objects<ConfigMap>(CONFIG_MAPS);
 let keysMade: number;
 let now: Date;
 
 beforeEach(() => {
-  cluster = createCluster();
-  secrets = cluster.objects(SECRETS);
-  configMaps = cluster.objects(CONFIG_MAPS);
+  cluster.reset();
   keysMade = 0;
   now = start;
 });
 
-const pass = (ms: number) => {
-  now = after(now, ms);
-};
+const pass = (ms: number) => (now = after(now, ms));
 
 const publish = (bundle: string) => {
-  configMaps.add({
-    metadata: { namespace: OWN_NAMESPACE, name: 'gatehouse-cabundle' },
-    data: { 'ca.crt': bundle },
-  });
+  const metadata = { namespace: OWN_NAMESPACE, name: 'gatehouse-cabundle' };
+  configMaps.add({ metadata, data: { 'ca.crt': bundle } });
 };
 
 interface LeaderChange extends Partial<Omit<AuthorityContext, 'client' | 'evidence'>> {
@@ -128,26 +119,14 @@ function addServingCert(name: string): void {
 const stored = () => parseAuthority(secrets.read(KEY)?.data ?? {});
 const active = () => activeGeneration(stored());
 const ids = () => stored().generations.map(({ id }) => id);
-const states = () =>
-  stored()
-    .generations.map(({ state }) => state)
-    .join();
-const add = (data: Readonly<Record<string, string>>, annotations: Record<string, string> = {}) => {
-  secrets.add({ metadata: { namespace: OWN_NAMESPACE, name: NAME, annotations }, type: 'Opaque', data });
-};
-const annotate = (annotations: Record<string, string>) => {
-  secrets.patch(KEY, { metadata: { annotations } });
-};
-const rotateNow = (reason = 'audit') => {
-  annotate({ 'gatehouse.dev/rotate': reason });
-};
+const states = () => Array.from(stored().generations, ({ state }) => state).join();
+const add = (data: NonNullable<Secret['data']>) =>
+  secrets.add({ metadata: { namespace: OWN_NAMESPACE, name: NAME }, type: 'Opaque', data });
+const annotate = (annotations: Record<string, string>) => secrets.patch(KEY, { metadata: { annotations } });
+const rotateNow = (reason = 'audit') => annotate({ 'gatehouse.dev/rotate': reason });
 
 /** Reconciles repeatedly, like the workqueue, and moves the clock forward in between. */
-async function until(
-  one: { readonly reconcile: () => Promise<ReconcileResult> },
-  wanted: () => boolean,
-  stepMs = MINUTE,
-) {
+async function until(one: ReturnType<typeof leader>, wanted: () => boolean, stepMs = MINUTE) {
   for (let run = 0; run < 40; run++) {
     const result = await one.reconcile();
     if (wanted()) return;
@@ -236,20 +215,17 @@ describe('D5: an unusable authority', () => {
     expect(events.reasons()).toEqual(['SignerBroken']);
   });
 
-  let older: NonNullable<Secret['data']>;
-  test.each<[string, () => void]>([
-    [
-      'was deleted (service-ca refresh-CA; cert-manager TestDynamicAuthority: delete)',
-      () => secrets.remove(KEY),
-    ],
-    ['was replaced by an older copy', () => secrets.edit(KEY, (secret) => ({ ...secret, data: older }))],
-  ])('is written back with each generation when it %s under a leader that holds it', async (_how, spoil) => {
+  test.each([
+    ['was deleted (service-ca refresh-CA; cert-manager TestDynamicAuthority: delete)', true],
+    ['was replaced by an older copy', false],
+  ])('is written back with each generation when it %s under a leader that holds it', async (_how, isGone) => {
     const one = await leading();
-    older = secrets.read(KEY)?.data ?? {};
+    const older = secrets.read(KEY) ?? {};
     rotateNow();
     await until(one, hasTakenOver);
     const before = stored();
-    spoil();
+    if (isGone) secrets.remove(KEY);
+    else secrets.add(older);
     await one.reconcile();
     expect(stored()).toEqual(before);
     expect(one.events.reasons()).toContain('SignerRestored');
@@ -338,9 +314,8 @@ describe('a rotation', () => {
   test('a kind that cannot be listed is reported immediately, and again before Kubernetes forgets the Event', async () => {
     const problem =
       'configmaps is forbidden: User "gatehouse" cannot list resource "configmaps" in API group ""';
-    const one = await leading({
-      evidence: { unreadable: () => [{ kind: 'ConfigMap', canVeto: false, problem }] },
-    });
+    const unreadable = () => [{ kind: 'ConfigMap', canVeto: false, problem }];
+    const one = await leading({ evidence: { unreadable } });
     for (let run = 0; run < 3; run++) await one.reconcile();
     const message = containing(`Permit Gatehouse to list configmaps (deploy/base). It says: ${problem}`);
     expect(one.of('TargetsUnreadable')).toMatchObject([{ type: 'Warning', message }]);
@@ -360,10 +335,9 @@ describe('a rotation', () => {
     await one.reconcile();
     expect(states()).toBe('active');
     expect(one.reports.at(-1)).toMatchObject({ phase: 'paused' });
-    const refused = { message: containing('while the restore window x is open') };
-    expect(one.of('RotationRefused')).toMatchObject([refused]);
     pass(51 * MINUTE);
     await one.reconcile();
+    const refused = { message: containing('while the restore window x is open') };
     expect(one.of('RotationRefused')).toMatchObject([refused, refused]);
     windows.remove('x');
     await one.reconcile();
@@ -391,14 +365,11 @@ describe('a rotation', () => {
   });
 
   test('the record of trust does not wait for a distrust that waits for the restore windows', async () => {
-    const one = leader({
-      client: {
-        listAll: (...args) =>
-          args[0].kind === RESTORE_WINDOWS.kind
-            ? Promise.reject(new ApiError(403, 'restorewindows is forbidden'))
-            : cluster.client.listAll(...args),
-      },
-    });
+    const listAll: typeof cluster.client.listAll = (kind, ...more) =>
+      kind === RESTORE_WINDOWS
+        ? Promise.reject(new ApiError(403, 'restorewindows is forbidden'))
+        : cluster.client.listAll(kind, ...more);
+    const one = leader({ client: { listAll } });
     await until(one, isSteady(one));
     const before = active();
     annotate({ 'gatehouse.dev/distrust': before.id });
@@ -443,10 +414,7 @@ describe('an imported CA', () => {
     put(generation.certificate, generation.key === undefined ? '' : openKey(generation.key));
     return generation.id;
   };
-  const rootFor = async (
-    { publicKey, privateKey }: Pick<KeyPair, 'publicKey' | 'privateKey'>,
-    days: number,
-  ) => {
+  const rootFor = async ({ publicKey, privateKey }: Omit<KeyPair, 'algorithm'>, days: number) => {
     const term = { serial: randomSerial(), notBefore: start, notAfter: after(start, days * DAY) };
     return (await signRoot('Acme Root', { publicKey, sign: signWith(privateKey) }, term)).certificate;
   };
@@ -488,7 +456,7 @@ describe('an imported CA', () => {
     await one.reconcile();
     await one.reconcile();
     expect(states()).toBe('active');
-    expect(one.events.reasons()).toEqual(['AuthorityCreated', 'CaRefused']);
+    expect(one.of('CaRefused')).toHaveLength(1);
     pass(HOUR);
     await one.reconcile();
     expect(one.events.reasons()).toEqual(['AuthorityCreated', 'CaRefused', 'CaRefused']);
@@ -500,15 +468,11 @@ describe('an imported CA', () => {
     await until(before, isSteady(before));
     const { id, trustedUntil = start } = active();
     pass(2 * DAY);
-    const one = leader({
-      importFrom,
-      client: {
-        get: (resource, ref, ...more) =>
-          ref.name === importFrom
-            ? Promise.reject(new ApiError(403, 'secrets "corporate-ca" is forbidden'))
-            : cluster.client.get(resource, ref, ...more),
-      },
-    });
+    const get: typeof cluster.client.get = (kind, ref, ...more) =>
+      ref.name === importFrom
+        ? Promise.reject(new ApiError(403, 'secrets "corporate-ca" is forbidden'))
+        : cluster.client.get(kind, ref, ...more);
+    const one = leader({ importFrom, client: { get } });
     for (let runs = 0; runs < 3; runs++) await expect(one.reconcile()).rejects.toThrow('the imported CA');
     expect(active()).toMatchObject({ id, trustedUntil: after(trustedUntil, 2 * DAY) });
     expect(one.used.at(-1)).toEqual(stored());

@@ -1,47 +1,43 @@
 import { beforeEach, expect, test } from 'vitest';
 import { configMaps as CONFIG_MAPS } from '../../kube/well-known.ts';
-import { ApiError } from '../../kube/api-error.ts';
 import { caBundle } from '../../pki/authority/authority.ts';
 import { firstAuthority } from '../../../test/support/pki/fixtures.ts';
+import { createCaBundleReconciler, readPublishedBundles, type ConfigMap } from './ca-bundle.ts';
 import {
-  createCaBundleReconciler,
-  readPublishedBundles,
-  type CaBundleContext,
-  type ConfigMap,
-} from './ca-bundle.ts';
-import {
+  ApiError,
   containing,
   createCluster,
-  createEvents,
   NEVER,
   OWN_NAMESPACE,
   silent,
   untilDone,
-  type Cluster,
-  type Objects,
 } from '../../../test/support/runtime/fixtures.ts';
 
 const now = new Date('2026-11-21T12:00:00Z');
 const NAME = 'gatehouse-cabundle';
 const KEY = `${OWN_NAMESPACE}/${NAME}`;
+/** Another client has written it. */
+const add = (data: NonNullable<ConfigMap['data']>, metadata: object = {}, immutable = false) =>
+  configMaps.add({
+    metadata: { namespace: OWN_NAMESPACE, name: NAME, uid: 'u', ...metadata },
+    data,
+    immutable,
+  });
 
-let cluster: Cluster;
-let configMaps: Objects<ConfigMap>;
+const { client, objects, events, reset } = createCluster();
+const configMaps = objects<ConfigMap>(CONFIG_MAPS);
 let bundle: string | undefined;
-let events: ReturnType<typeof createEvents>;
 
 beforeEach(() => {
-  cluster = createCluster();
-  events = createEvents();
-  configMaps = cluster.objects(CONFIG_MAPS);
+  reset();
   bundle = 'roots of today';
 });
 
-const reconciler = (change: Partial<CaBundleContext> = {}) =>
+const reconciler = (change: Partial<Parameters<typeof createCaBundleReconciler>[0]> = {}) =>
   createCaBundleReconciler({
     namespace: OWN_NAMESPACE,
     bundle: () => bundle,
-    client: cluster.client,
+    client,
     record: events.record,
     now: () => now,
     log: silent,
@@ -64,10 +60,7 @@ test('the bundle is published once in a ConfigMap that is excluded from backups,
 
 test('a new bundle is published, and the data of other clients stays', async () => {
   const theirs = { labels: { team: 'a' }, annotations: { note: 'b' } };
-  configMaps.add({
-    metadata: { namespace: OWN_NAMESPACE, name: NAME, ...theirs },
-    data: { 'other.crt': 'c' },
-  });
+  add({ 'other.crt': 'c' }, theirs);
   await publish();
   bundle = 'roots of tomorrow';
   await publish();
@@ -81,7 +74,7 @@ test.each([
   ['before', 'update', 2],
   ['after', 'update', 1],
 ] as const)('after a kill %s its %s it converges', async (when, write, writes) => {
-  if (write === 'update') configMaps.add({ metadata: { namespace: OWN_NAMESPACE, name: NAME }, data: {} });
+  if (write === 'update') add({});
   configMaps.interrupt(when);
   await untilDone(reconciler(), NAME);
   expect(configMaps.read(KEY)?.data).toEqual({ 'ca.crt': 'roots of today' });
@@ -90,41 +83,27 @@ test.each([
 
 test('text that some clients cannot read is written again, with one Event', async () => {
   bundle = caBundle(await firstAuthority(now), now);
-  const folded = bundle.replaceAll('\n', '');
-  configMaps.add({
-    metadata: { namespace: OWN_NAMESPACE, name: NAME, uid: 'u' },
-    data: { 'ca.crt': folded },
-  });
+  add({ 'ca.crt': bundle.replaceAll('\n', '') });
   await publish();
   await publish();
   expect(configMaps.read(KEY)?.data).toEqual({ 'ca.crt': bundle });
-  expect(events.all).toEqual([
-    expect.objectContaining({
-      type: 'Warning',
-      reason: 'BundleRepaired',
-      regarding: expect.objectContaining({ kind: 'ConfigMap', name: NAME, uid: 'u' }) as object,
-    }),
-  ]);
+  const regarding = { kind: 'ConfigMap', name: NAME, uid: 'u' };
+  expect(events.all).toMatchObject([{ type: 'Warning', reason: 'BundleRepaired', regarding }]);
 });
 
 test('a ConfigMap that the API server does not change gets one Event, with the cause', async () => {
-  const data = { 'ca.crt': 'old' };
-  configMaps.add({ metadata: { namespace: OWN_NAMESPACE, name: NAME, uid: 'u' }, data, immutable: true });
-  const status = { message: 'field is immutable when `immutable` is set' };
-  const replace = () => Promise.reject(new ApiError({ method: 'PUT', path: '/' }, { code: 422, status }));
+  add({ 'ca.crt': 'old' }, {}, true);
+  const replace = () => Promise.reject(new ApiError(422, 'field is immutable when `immutable` is set'));
   let time = now;
-  const reconcile = reconciler({ client: { ...cluster.client, replace }, now: () => time });
+  const reconcile = reconciler({ client: { ...client, replace }, now: () => time });
   await expect(reconcile(NAME, NEVER)).rejects.toThrow('immutable');
   for (let minute = 0; minute < 3; minute++) {
     time = new Date(time.getTime() + 60_000);
     await reconcile(NAME, NEVER);
   }
-  expect(events.all).toHaveLength(1);
-  expect(events.all[0]).toMatchObject({
-    reason: 'WriteRefused',
-    message: containing('it is immutable. Delete it, and Gatehouse creates it again'),
-    regarding: { name: NAME, uid: 'u' },
-  });
-  const [published] = await readPublishedBundles(cluster.client, OWN_NAMESPACE, NEVER);
+  const message = containing('it is immutable. Delete it, and Gatehouse creates it again');
+  const regarding = { name: NAME, uid: 'u' };
+  expect(events.all).toMatchObject([{ reason: 'WriteRefused', message, regarding }]);
+  const [published] = await readPublishedBundles(client, OWN_NAMESPACE, NEVER);
   expect(published).toMatchObject({ target: `ConfigMap ${KEY}`, cause: containing('it is immutable') });
 });

@@ -18,13 +18,6 @@ function pacerAt({ perSecond = 20, burst = 50 } = {}) {
     },
     release: (key) => released.push({ key, at: time }),
   });
-  const drain = () => {
-    for (let [next] = timers; next !== undefined; [next] = timers) {
-      timers.delete(next);
-      time = next.at;
-      next.run();
-    }
-  };
   /** Lets time pass up to `until`, in milliseconds. */
   const runUntil = (until: number) => {
     const nextDue = () => [...timers].sort((a, b) => a.at - b.at).find(({ at }) => at <= until);
@@ -33,9 +26,10 @@ function pacerAt({ perSecond = 20, burst = 50 } = {}) {
       time = timer.at;
       timer.run();
     }
-    time = until;
+    if (until < Number.POSITIVE_INFINITY) time = until;
   };
-  return { pacer, released, drain, runUntil, timers, pass: (ms: number) => (time += ms) };
+  const drain = () => runUntil(Number.POSITIVE_INFINITY);
+  return { pacer, released, drain, runUntil };
 }
 
 const due = (n: number) => new Date(n * 1_000);

@@ -78,7 +78,7 @@ test.each(
   'schedule $seed ($ca CA), with leader clocks $skewMs ms apart, keeps T1 to T12',
   { timeout: 60_000 },
   async ({ seed, skewMs, ca }) => {
-    const model = await createModel({ seed, skewMs: -skewMs, ca });
+    const model = await createModel(seed, -skewMs, ca);
     const operations = DRAWN[ca];
     const books: Books = {
       verdicts: new Map(),
@@ -104,12 +104,8 @@ test.each(
       // The schedule must contain at least one rotation.
       expect(books.activated.size).toBeGreaterThan(1);
     } catch (error) {
-      throw new Error(
-        `schedule ${seed} (${ca} CA, skew ${skewMs}) fails at step ${trace.length}: ${trace.slice(-12).join(', ')}`,
-        {
-          cause: error,
-        },
-      );
+      const where = `schedule ${seed} (${ca} CA, skew ${skewMs}) fails at step ${trace.length}`;
+      throw new Error(`${where}: ${trace.slice(-12).join(', ')}`, { cause: error });
     }
   },
 );
@@ -136,8 +132,11 @@ function checkStep(model: Model, books: Books, oneClock: boolean): void {
     books.bundles.set(bundle, { firstAt: books.bundles.get(bundle)?.firstAt ?? now, lastAt: now });
 }
 
-const publishedIn = ({ world, configMaps }: Model): readonly string[] =>
-  [...world.targets, configMaps.read(CONFIGMAP_KEY)?.data?.['ca.crt'] ?? ''].filter((one) => one !== '');
+const bundlesIn = ({ world, configMaps }: Model): readonly string[] => [
+  ...world.targets,
+  configMaps.read(CONFIGMAP_KEY)?.data?.['ca.crt'] ?? '',
+];
+const publishedIn = (model: Model) => bundlesIn(model).filter((one) => one !== '');
 
 /** D3, D4: no generation is lost, and no reason creates two generations. */
 function checkHistory({ world }: Model, { generations }: Books, authority: Authority): void {
@@ -153,12 +152,8 @@ function checkHistory({ world }: Model, { generations }: Books, authority: Autho
  * T7: every target trusts the active generation, and has done so for at least the propagation wait. T11: it can sign for the
  * Services.
  */
-function checkActivation(
-  { world, configMaps }: Model,
-  books: Books,
-  authority: Authority,
-  oneClock: boolean,
-): void {
+function checkActivation(model: Model, books: Books, authority: Authority, oneClock: boolean): void {
+  const { world } = model;
   for (const generation of authority.generations) {
     const { id, state, activatedAt, publishedAt, key } = generation;
     if (state === 'retiring') expect(key).toBeUndefined();
@@ -168,8 +163,7 @@ function checkActivation(
     if (world.mistakes.has(id)) throw new Error(`T11: clients reject what the active generation ${id} signs`);
     if (isFirst) continue;
     const { fingerprint256 } = rootOf(generation);
-    const bundles = [...world.targets, configMaps.read(CONFIGMAP_KEY)?.data?.['ca.crt'] ?? ''];
-    for (const bundle of bundles)
+    for (const bundle of bundlesIn(model))
       expect(splitCertificates(bundle).map((one) => one.fingerprint256)).toContain(fingerprint256);
     if (oneClock)
       expect(Number(activatedAt) - Number(publishedAt)).toBeGreaterThanOrEqual(TIMES.propagationWaitMs);
@@ -219,9 +213,7 @@ function checkTrust({ world }: Model, books: Books, authority: Authority): void 
       if (server === undefined || server.endsAt <= world.now) continue;
       if (newest.validToDate.getTime() <= server.issuedAt) continue; // its owner renewed it late
       if (accepts(books, server, bundle, server.issuedAt)) continue;
-      throw new Error(
-        `T1: a server of ${server.generation} is refused by a client that knows ${newest.subject}`,
-      );
+      throw new Error(`T1: a client that knows ${newest.subject} refuses a server of ${server.generation}`);
     }
   }
 }
@@ -262,9 +254,8 @@ function checkProcesses({ world, keyPair }: Model, books: Books): void {
     }
   if (!hasOpenssl) return;
   // A sample proves that OpenSSL gives the same verdicts.
-  for (const { leaf, bundle, at } of judged.filter(
-    (_, index) => index % Math.ceil(judged.length / SAMPLES) === 0,
-  )) {
+  const every = Math.ceil(judged.length / SAMPLES);
+  for (const { leaf, bundle, at } of judged.filter((_, index) => index % every === 0)) {
     const server = { chain: leaf.chain, privateKey: keyPair.privateKey };
     expect(opensslTrusts(server, bundle, HOST, new Date(at))).toBe(true);
   }

@@ -57,7 +57,7 @@ test('a Secret whose ca.crt lacks the root of a new generation is known, unless 
   expect(world.inventory.secretsWithout(idOf(first))).toEqual([]);
   expect(lagging()).toEqual(['Secret prod/a-tls', 'Secret prod/b-tls', 'Secret prod/c-tls']);
   await world.run('a');
-  world.services.delete('prod/b');
+  world.services.remove('prod/b');
   expect(lagging()).toEqual(['Secret prod/c-tls']);
   expect(world.inventory.secretsWithout('unknown')).toBeUndefined();
 });
@@ -77,12 +77,8 @@ test.each<[string, Partial<Settings['servingCerts']>, string | undefined]>([
   const config = { ...plain, clusterDomain, servingCerts: { ...plain.servingCerts, ...change } };
   const keyPair = await generateKeyPair('ECDSA-P256');
   const now = new Date();
-  const pending = await createGeneration({
-    keyPair,
-    serial: randomSerial(),
-    now,
-    domains: domainsOfNewCa(config),
-  });
+  const domains = domainsOfNewCa(config);
+  const pending = await createGeneration({ keyPair, serial: randomSerial(), now, domains });
   expect(await signTrial(pending, trialScope(config, []), now)).toContain('BEGIN CERTIFICATE');
   const other = { ...config, servingCerts: { ...config.servingCerts, dnsSuffixes: ['example.org'] } };
   await expect(signTrial(pending, trialScope(other, []), now)).rejects.toThrow('exclude name.example.org');

@@ -23,9 +23,7 @@ beforeEach(() => {
   world.add(serviceNamed('db'));
 });
 
-const patch = (name: string, change: object) => {
-  world.secrets.patch(`prod/${name}`, change);
-};
+const patch = (name: string, change: object) => world.secrets.patch(`prod/${name}`, change);
 
 function content() {
   const text = (key: string) => world.file(key).toString();
@@ -93,12 +91,14 @@ const changing = (change: (secret: Secret) => Secret): Change => ({
   },
 });
 
+const unlabelled = ({ metadata, ...secret }: Secret) => ({
+  ...secret,
+  metadata: { ...metadata, labels: {} },
+});
+
 test.each<[string, (secret: Secret) => Secret]>([
   ['that is written as it is', (secret) => secret],
-  [
-    'whose label an admission policy removes',
-    (secret) => ({ ...secret, metadata: { ...secret.metadata, labels: {} } }),
-  ],
+  ['whose label an admission policy removes', unlabelled],
 ])(
   'a Secret %s is checked again when its renewal is due, although no watch may report it',
   async (_which, change) => {
@@ -224,9 +224,7 @@ describe('a contended Secret:', () => {
       world.now = result.kind === 'requeue' && result.at < next ? result.at : next;
     }
   }
-  const empty = () => {
-    patch('db-tls', { data: null });
-  };
+  const empty = () => patch('db-tls', { data: null });
   let edits = 0;
   const edit = () => {
     const duration = `${edits++ % 2 === 0 ? 36 : 48}h`;
@@ -244,9 +242,8 @@ describe('a contended Secret:', () => {
       expect(world.secrets.writes()).toBeLessThan(20);
       expect(world.contended.count()).toBe(1);
       const contended = world.events.all.filter(({ reason }) => reason === 'SecretContended');
-      expect(contended.map(({ type, regarding }) => `${type} ${regarding.kind}`)).toContain(
-        'Warning Service',
-      );
+      const told = contended.map(({ type, regarding }) => `${type} ${regarding.kind}`);
+      expect(told).toContain('Warning Service');
       expect(contended.length).toBeLessThanOrEqual(2); // on the Service and on the Secret
     },
   );
@@ -297,13 +294,7 @@ const SERVING = 'gatehouse.dev/serving-cert-secret-name';
 const DURATION = 'gatehouse.dev/client-cert-duration';
 const FOR_CLIENTS = '1.3.6.1.5.5.7.3.2';
 const FOR_SERVERS = '1.3.6.1.5.5.7.3.1';
-const ask = (annotations: Record<string, string>) => {
-  world.add(serviceNamed('db', annotations));
-};
-const askOnly = (annotations: Record<string, string>) => {
-  const { metadata } = serviceNamed('db');
-  world.add({ metadata: { ...metadata, annotations } });
-};
+const ask = (annotations: Record<string, string>) => world.add(serviceNamed('db', annotations));
 
 test('a Service gets a client cert and a serving cert, each in its own Secret, and a second run changes nothing', async () => {
   ask({ [CLIENT]: 'db-client', [DURATION]: '12h' });
@@ -336,7 +327,7 @@ test('each is repaired, renewed and rotated independently', async () => {
 test('the Secrets of both purposes may be swapped', async () => {
   ask({ [CLIENT]: 'db-client' });
   await world.run('db');
-  askOnly({ [SERVING]: 'db-client', [CLIENT]: 'db-tls' });
+  ask({ [SERVING]: 'db-client', [CLIENT]: 'db-tls' });
   await world.run('db');
   expect(world.leaf('db-client').keyUsage).toEqual([FOR_SERVERS]);
   expect(world.leaf('db-tls').keyUsage).toEqual([FOR_CLIENTS]);
@@ -381,14 +372,11 @@ test('the Secret of a client cert that nothing requests anymore is reported, or 
 
 const OUTPUTS = 'gatehouse.dev/serving-cert-outputs';
 const STORES = { 'gatehouse.dev/serving-cert-keystore-password': 'stores' };
-const askOutputs = (outputs: string, more: Record<string, string> = {}) => {
-  world.add(serviceNamed('db', { [OUTPUTS]: outputs, ...more }));
-};
+const askOutputs = (outputs: string, more = {}) => ask({ [OUTPUTS]: outputs, ...more });
 const setPassword = (password: string) => {
   const metadata = { namespace: 'prod', name: 'stores' };
   world.secrets.add({ metadata, data: { password: base64(password) } });
 };
-const file = (key: string) => world.file(key);
 
 test('valid key stores stay while their password cannot be read, and new ones wait for it', async () => {
   setPassword('secret');
@@ -406,7 +394,7 @@ test('valid key stores stay while their password cannot be read, and new ones wa
   expect(world.events.reasons()).toContain('KeystorePasswordMissing');
   setPassword('secret');
   await world.run('db');
-  expect(file('keystore.p12').length).toBeGreaterThan(0);
+  expect(world.file('keystore.p12').length).toBeGreaterThan(0);
   expect(world.secret()?.data).toMatchObject(before?.data ?? {});
 });
 
@@ -428,11 +416,11 @@ test.each([
   askOutputs('pkcs12,jks,combined-pem', STORES);
   await world.run('db');
   await world.run('db');
-  expect(file('tls-combined.pem').length).toBeGreaterThan(0);
-  expect([file('keystore.p12').length, file('keystore.jks').length]).toEqual([0, 0]);
+  expect(world.file('tls-combined.pem').length).toBeGreaterThan(0);
+  expect([world.file('keystore.p12').length, world.file('keystore.jks').length]).toEqual([0, 0]);
   expect(world.events.reasons()).toEqual(['Issued', 'KeystorePasswordMissing']);
   setPassword('x'.repeat(1024));
   await world.run('db');
-  expect(file('keystore.p12').length).toBeGreaterThan(0);
-  expect(file('keystore.jks').length).toBeGreaterThan(0);
+  expect(world.file('keystore.p12').length).toBeGreaterThan(0);
+  expect(world.file('keystore.jks').length).toBeGreaterThan(0);
 });

@@ -5,40 +5,30 @@ import { after, DAY, MINUTE } from '../../pki/durations.ts';
 import { firstAuthority } from '../../../test/support/pki/fixtures.ts';
 import type { Secret } from '../../pki/serving-certs/secret.ts';
 import { ApiError, containing, NEVER } from '../../../test/support/runtime/fixtures.ts';
-import {
-  createWorld,
-  serviceNamed,
-  type ServingCertsWorld,
-} from '../../../test/support/runtime/serving-certs.ts';
-import type { Reconcile } from '../controller.ts';
+import { createWorld, serviceNamed } from '../../../test/support/runtime/serving-certs.ts';
 import { WriteRefused } from '../write-refused.ts';
 
 const start = new Date('2026-11-21T12:00:00Z');
 const SECRET = 'prod/db-tls';
+const MARK = 'gatehouse.dev/serving-cert-service';
 const SECRET_NAME = 'gatehouse.dev/serving-cert-secret-name';
 const inAMinute = { kind: 'requeue', at: after(start, MINUTE) };
 const authority = await firstAuthority(start);
-let world: ServingCertsWorld;
+let world: ReturnType<typeof createWorld>;
 
-beforeEach(() => {
-  world = createWorld(authority, start);
-});
+beforeEach(() => void (world = createWorld(authority, start)));
 
 const add = (name: string, annotations: Record<string, string> = {}, metadata: object = {}) => {
   const service = serviceNamed(name, annotations);
   world.add({ ...service, metadata: { ...service.metadata, ...metadata } });
 };
-const addWithoutRequest = () => {
-  add('db', {}, { annotations: {} });
-};
+const addWithoutRequest = () => add('db', {}, { annotations: {} });
 const names = (secret?: string) => world.leaf(secret).subjectAltName ?? '';
 const owners = () => world.secret()?.metadata?.ownerReferences;
 const run = async (...services: readonly string[]) => {
   for (const name of services) await world.run(name);
 };
-const patch = (change: object) => {
-  world.secrets.patch(SECRET, change);
-};
+const patch = (change: object) => world.secrets.patch(SECRET, change);
 /** Counts the deletions of a Secret that a finalizer keeps. */
 const deletedUnderFinalizer = () => {
   let deletes = 0;
@@ -69,7 +59,7 @@ describe('L3: two Services that name the same Secret', () => {
 
   test('a store without the older one takes nothing from it: the API server decides', async () => {
     await run('db');
-    const claimants = () => [world.services.get('prod/web')].flatMap((one) => one ?? []);
+    const claimants = () => [world.services.read('prod/web')].flatMap((one) => one ?? []);
     await world.run('web', { stores: { claimants } });
     expect(names()).toContain('db.prod.svc');
     expect(world.events.reasons()).toEqual(['Issued', 'SecretTaken']);
@@ -116,7 +106,7 @@ test('L3: a foreign Secret is adopted only with an annotation on it, keeps its d
 });
 
 describe('L5: an unwritable Secret', () => {
-  const mark = { 'gatehouse.dev/serving-cert-service': 'db' };
+  const mark = { [MARK]: 'db' };
   const replace = { 'gatehouse.dev/serving-cert-replace-secret': 'true' };
 
   test.each([
@@ -203,7 +193,6 @@ describe('L6: a Service that drops its request', () => {
     expect(world.calls.deletes).toBe(0);
   });
 
-  const MARK = 'gatehouse.dev/serving-cert-service';
   const vault = { apiVersion: 'example.com/v1', kind: 'Vault', name: 'v', uid: 'u', controller: true };
 
   test.each<[string, object]>([
@@ -229,7 +218,7 @@ describe('L6: a Service that drops its request', () => {
   });
 
   test('leaves the Secret to the garbage collector if it is deleted', async () => {
-    world.services.delete('prod/db');
+    world.services.remove('prod/db');
     await world.run('db', { onRemoval: 'delete' });
     expect(world.calls.deletes).toBe(0);
     expect(world.inventory.stoppedByReason()).toEqual(new Map([['ServiceGone', 1]]));
@@ -242,6 +231,12 @@ describe('F1: a copy with all marks, by a replicator or kubectl', () => {
     world.secrets.add({ ...secret, metadata: { ...metadata, ...change, name } });
   };
 
+  const copyOfGone = (change: object = {}) => {
+    copyAs('copy', change);
+    world.secrets.patch('prod/copy', { data: { 'chain.pem': 'eA==' } });
+    world.services.remove('prod/db');
+  };
+
   beforeEach(async () => {
     add('db');
     await run('db');
@@ -250,22 +245,8 @@ describe('F1: a copy with all marks, by a replicator or kubectl', () => {
   test.each<[string, () => void]>([
     ['under another name', () => copyAs('copy')],
     ['of a Secret that lacks its owner', () => copyAs('copy', { ownerReferences: [] })],
-    [
-      'with more data, whose Service is gone',
-      () => {
-        copyAs('copy');
-        world.secrets.patch('prod/copy', { data: { 'chain.pem': 'eA==' } });
-        world.services.delete('prod/db');
-      },
-    ],
-    [
-      'that an earlier version marked',
-      () => {
-        copyAs('copy', { annotations: { 'gatehouse.dev/serving-cert-service': 'db' } });
-        world.secrets.patch('prod/copy', { data: { 'chain.pem': 'eA==' } });
-        world.services.delete('prod/db');
-      },
-    ],
+    ['with more data, whose Service is gone', () => copyOfGone()],
+    ['that an earlier version marked', () => copyOfGone({ annotations: { [MARK]: 'db' } })],
   ])('%s is left alone, without an Event or a count', async (_what, arrange) => {
     arrange();
     const before = world.secret('copy');
@@ -300,7 +281,7 @@ describe('F1: a copy with all marks, by a replicator or kubectl', () => {
 test('A2: the objects alone say why a cert is not renewed: a Service that is created again needs no write', async () => {
   add('db');
   await run('db');
-  world.services.delete('prod/db');
+  world.services.remove('prod/db');
   await run('db');
   expect(world.inventory.stoppedByReason()).toEqual(new Map([['ServiceGone', 1]]));
   add('db');
@@ -310,51 +291,46 @@ test('A2: the objects alone say why a cert is not renewed: a Service that is cre
   expect(world.inventory.secretsWithout(id)).toEqual(['Secret prod/db-tls']);
 });
 
-describe('A1: where the API server refuses to change owners, as OwnerReferencesPermissionEnforcement does', () => {
-  const refusal = `secrets "db-tls" is forbidden: cannot set an ownerRef on a resource you can't delete`;
-  const replace = (_resource: unknown, secret: Secret) => {
-    const before = world.secret()?.metadata?.ownerReferences ?? [];
-    return isDeepStrictEqual(secret.metadata?.ownerReferences ?? [], before)
-      ? (world.secrets.replace(secret) as Promise<never>)
-      : Promise.reject(new ApiError(403, refusal));
-  };
-  let reconcile: Reconcile;
-  const runRefused = () => reconcile('prod/db', NEVER);
+const refusal = `secrets "db-tls" is forbidden: cannot set an ownerRef on a resource you can't delete`;
+const replace = (_resource: unknown, secret: Secret) => {
+  const before = world.secret()?.metadata?.ownerReferences ?? [];
+  return isDeepStrictEqual(secret.metadata?.ownerReferences ?? [], before)
+    ? (world.secrets.replace(secret) as Promise<never>)
+    : Promise.reject(new ApiError(403, refusal));
+};
 
-  beforeEach(async () => {
+test.each<[string, object]>([
+  ['without an owner', { metadata: { ownerReferences: null } }],
+  ['of an earlier Service', { metadata: { ownerReferences: [] } }],
+  ['with data of another client, which the owner would take with it', { data: { password: 'eA==' } }],
+])(
+  'A1: where OwnerReferencesPermissionEnforcement refuses to change owners, a Secret %s gets its new cert, and keeps its owners',
+  async (_what, change) => {
     add('db');
     await run('db');
-    reconcile = world.reconciler({ client: { replace } });
-  });
-
-  test.each<[string, object]>([
-    ['without an owner', { metadata: { ownerReferences: null } }],
-    ['of an earlier Service', { metadata: { ownerReferences: [] } }],
-    ['with data of another client, which the owner would take with it', { data: { password: 'eA==' } }],
-  ])('a Secret %s gets its new cert, and keeps its owners', async (_what, change) => {
-    patch({ ...change });
+    const reconcile = world.reconciler({ client: { replace } });
+    patch(change);
     patch({ data: { 'tls.key': '' } });
     const before = owners() ?? [];
-    const next = await runRefused();
+    const next = await reconcile('prod/db', NEVER);
     expect(owners() ?? []).toEqual(before);
     expect(names()).toContain('db.prod.svc');
     expect(world.file('tls.key')).not.toHaveLength(0);
-    const message = containing('is written, except for its metadata.ownerReferences');
-    expect(world.events.all.at(-1)).toMatchObject({ reason: 'PartRefused', message });
-    expect(world.events.all.at(-1)).toMatchObject({
-      message: containing('deploy/components/delete-secrets'),
-    });
+    const [told] = world.events.all.slice(-1);
+    expect(told?.reason).toBe('PartRefused');
+    expect(told?.message).toContain('is written, except for its metadata.ownerReferences');
+    expect(told?.message).toContain('deploy/components/delete-secrets');
     expect(next).toEqual({ kind: 'requeue', at: after(start, 10 * MINUTE) });
     const writes = world.secrets.writes();
     const { reads } = world.calls;
-    await runRefused();
+    await reconcile('prod/db', NEVER);
     expect([world.secrets.writes(), world.calls.reads]).toEqual([writes, reads]);
     world.now = after(start, 10 * MINUTE);
     await run('db'); // it is permitted now
     expect(world.events.reasons().filter((reason) => reason === 'SecretContended')).toEqual([]);
     expect(world.secrets.writes()).toBe(writes + 1);
-  });
-});
+  },
+);
 
 describe('a Secret to which another client has added data', () => {
   beforeEach(async () => {
@@ -375,7 +351,7 @@ describe('a Secret to which another client has added data', () => {
   });
 
   test('loses only the certificate when the Service is deleted, and gets a new one when the Service is back', async () => {
-    world.services.delete('prod/db');
+    world.services.remove('prod/db');
     await run('db', 'db');
     expect(world.secret()?.data).toEqual({ password: 'eA==', 'tls.crt': '', 'tls.key': '' });
     expect(world.secrets.writes()).toBe(3);

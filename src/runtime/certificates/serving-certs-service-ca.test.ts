@@ -25,7 +25,7 @@ const add = (annotations: Record<string, string>, spec: Service['spec'] = {}) =>
   world.add({ metadata: { namespace: 'prod', name: 'db', uid: 'uid-of-db', annotations }, spec });
 };
 const asking = (prefix: string, name = 'db-tls') => ({ [`${prefix}serving-cert-secret-name`]: name });
-const annotationsOf = () => world.services.get('prod/db')?.metadata?.annotations ?? {};
+const annotationsOf = () => world.services.read('prod/db')?.metadata?.annotations ?? {};
 const secretAnnotations = () => world.secret()?.metadata?.annotations;
 const theirs = (annotations: Record<string, string>, data: Record<string, string> = {}) => {
   const metadata = { namespace: 'prod', name: 'db-tls', annotations };
@@ -137,10 +137,8 @@ describe.each([
     await world.run('db');
     expect(fingerprint()).toBe(before);
     expect(secretAnnotations()).toEqual(healthy);
-    expect(healthy).toMatchObject({
-      [`${BETA}expiry`]: expiry(),
-      [`${BETA}originating-service-uid`]: 'uid-of-db',
-    });
+    const repaired = { [`${BETA}expiry`]: expiry(), [`${BETA}originating-service-uid`]: 'uid-of-db' };
+    expect(healthy).toMatchObject(repaired);
   });
 
   test.each<[string, Record<string, string> | undefined]>([
@@ -149,7 +147,7 @@ describe.each([
     ['service secret name mismatch', asking(prefix, 'another')],
   ])('%s: the Secret stays unchanged', async (_case, annotations) => {
     const before = world.secret();
-    if (annotations === undefined) world.services.delete('prod/db');
+    if (annotations === undefined) world.services.remove('prod/db');
     else add(annotations);
     world.now = after(start, 80 * DAY);
     await world.run('db');

@@ -7,7 +7,7 @@ import { generateKeyPair, randomSerial } from '../../pki/x509/keys.ts';
 import { toStoredSecret, type StoredSecret } from '../../pki/serving-certs/facts.ts';
 import type { RequestRules } from '../../pki/serving-certs/request.ts';
 import { ApiError } from '../../kube/api-error.ts';
-import { containing, NEVER, untilDone } from '../../../test/support/runtime/fixtures.ts';
+import { containing, NEVER } from '../../../test/support/runtime/fixtures.ts';
 import {
   createWorld,
   serviceNamed,
@@ -31,12 +31,8 @@ beforeEach(() => {
 /** As the first reconcile of a new leader. */
 const reconcile = (change?: Change) => world.reconciler(change)(SERVICE, NEVER);
 const secret = () => world.secrets.read(SECRET);
-const spoil = (patch: object) => {
-  world.secrets.patch(SECRET, patch);
-};
-const remove = () => {
-  world.secrets.remove(SECRET);
-};
+const spoil = (patch: object) => world.secrets.patch(SECRET, patch);
+const remove = () => world.secrets.remove(SECRET);
 
 describe('a Service that requests a cert', () => {
   test('Knative TestReconcile: secret does not exist: unlike in Knative, it is created, with the label of Gatehouse', async () => {
@@ -114,41 +110,33 @@ describe('a Service that requests a cert', () => {
   });
 });
 
-test.each<[string, () => unknown]>([
-  ['is gone', () => world.services.delete(SERVICE)],
-  [
-    'requests nothing (service-ca TestServiceServingCertControllerSync: unannotated service in queue)',
-    () => world.services.set(SERVICE, { metadata: { namespace: 'prod', name: 'db' } }),
-  ],
-])('a Service that %s causes no work', async (_what, change) => {
-  change();
+test.each([
+  ['is gone', false],
+  ['requests nothing (service-ca TestServiceServingCertControllerSync: unannotated service in queue)', true],
+])('a Service that %s causes no work', async (_what, exists) => {
+  world.services.remove(SERVICE);
+  if (exists) world.add({ metadata: { namespace: 'prod', name: 'db' } });
   expect(await reconcile()).toEqual({ kind: 'gone' });
   expect(world.secrets.writes() + world.calls.reads).toBe(0);
 });
 
 const { privateKey: otherKey } = await generateKeyPair('ECDSA-P256');
 const garbage = { data: { 'tls.crt': base64('x'), 'tls.key': base64('y') } };
-const withoutKey = { data: { 'tls.key': '' } };
+const emptied = { data: { 'tls.crt': '', 'tls.key': '' } };
+const edited = { data: { 'tls.crt': base64('modified') } };
+const UNREADABLE = 'Unreadable';
 
 describe('a cert is reissued when', () => {
   test.each<[string, string, object | undefined]>([
     ['service-ca e2e serving-cert-secret-delete-data: it was deleted', 'Missing', undefined],
-    [
-      'it was emptied (Knative TestReconcile: missing server cert)',
-      'Missing',
-      { data: { 'tls.crt': '', 'tls.key': '' } },
-    ],
+    ['it was emptied (Knative TestReconcile: missing server cert)', 'Missing', emptied],
     [
       'service-ca TestServiceServingCertControllerSync: contains cert data, but it is invalid',
-      'Unreadable',
+      UNREADABLE,
       garbage,
     ],
-    [
-      'service-ca e2e serving-cert-secret-modify-bad-tlsCert: its certificate was edited',
-      'Unreadable',
-      { data: { 'tls.crt': base64('modified') } },
-    ],
-    ['Knative TestReconcile: missing server key', 'Unreadable', withoutKey],
+    ['service-ca e2e serving-cert-secret-modify-bad-tlsCert: its certificate was edited', UNREADABLE, edited],
+    ['Knative TestReconcile: missing server key', UNREADABLE, { data: { 'tls.key': '' } }],
     ['its key was swapped', 'KeyMismatch', { data: { 'tls.key': base64(otherKey) } }],
   ])('%s', async (_when, reason, patch) => {
     await reconcile();
@@ -241,54 +229,46 @@ test('cert-manager TestDynamicSource_FailingSign: sign function returns error (r
   expect(world.leaf().subjectAltName).toContain('DNS:db.prod.svc');
 });
 
-describe('a Secret is repaired and keeps its certificate when', () => {
-  test.each<[string, object]>([
-    ['its label was removed', { metadata: { labels: null } }],
-    [
-      'service-ca TestRequiresRegenerationOrReplace, TestRequiresRegenerationBetaAnnotation: missing ownerref',
-      { metadata: { ownerReferences: [] } },
-    ],
-    ['its CA bundle was edited', { data: { 'ca.crt': base64('forged') } }],
-    ['Knative TestReconcile: missing CA cert', { data: { 'ca.crt': '' } }],
-  ])('%s', async (_when, patch) => {
-    await reconcile();
-    const healthy = secret();
-    spoil(patch);
-    await reconcile();
-    const resourceVersion = expect.any(String) as string;
-    expect(secret()).toEqual({ ...healthy, metadata: { ...healthy?.metadata, resourceVersion } });
-    await reconcile();
-    expect(world.secrets.writes()).toBe(2);
-    expect(world.observed).toEqual(['issued Missing']);
-  });
+test.each<[string, object]>([
+  ['its label was removed', { metadata: { labels: null } }],
+  [
+    'service-ca TestRequiresRegenerationOrReplace, TestRequiresRegenerationBetaAnnotation: missing ownerref',
+    { metadata: { ownerReferences: [] } },
+  ],
+  ['its CA bundle was edited', { data: { 'ca.crt': base64('forged') } }],
+  ['Knative TestReconcile: missing CA cert', { data: { 'ca.crt': '' } }],
+])('a Secret is repaired and keeps its certificate when %s', async (_when, patch) => {
+  await reconcile();
+  const healthy = secret();
+  spoil(patch);
+  await reconcile();
+  const resourceVersion = expect.any(String) as string;
+  expect(secret()).toEqual({ ...healthy, metadata: { ...healthy?.metadata, resourceVersion } });
+  await reconcile();
+  expect(world.secrets.writes()).toBe(2);
+  expect(world.observed).toEqual(['issued Missing']);
 });
 
-describe('a Secret is never written, and an Event reports it, when it', () => {
-  const controller = { apiVersion: 'example.com/v1', kind: 'Vault', name: 'v', uid: 'u', controller: true };
-  const marked = { 'gatehouse.dev/serving-cert-service': 'db' };
+const controller = { apiVersion: 'example.com/v1', kind: 'Vault', name: 'v', uid: 'u', controller: true };
 
-  test.each<[string, string, object]>([
-    ['lacks an owner', 'ForeignSecret', { metadata: { annotations: null } }],
-    [
-      'was taken over by another controller',
-      'ForeignSecret',
-      { metadata: { ownerReferences: [controller] } },
-    ],
-    ['has the wrong type', 'SecretTypeConflict', { type: 'Opaque' }],
-    ['is immutable', 'SecretImmutable', { immutable: true }],
-  ])('%s', async (_what, reason, patch) => {
-    const metadata = { namespace: 'prod', name: 'db-tls', annotations: marked };
-    world.secrets.add({ metadata, type: 'kubernetes.io/tls' });
-    spoil(patch);
-    const before = secret();
-    const result = await world.run('db');
-    await world.run('db');
-    expect(result).toEqual({ kind: 'requeue', at: after(start, MINUTE) });
-    expect(secret()).toEqual(before);
-    expect(world.secrets.writes()).toBe(0);
-    expect(world.calls.keys).toBeLessThanOrEqual(1); // for the single create attempt
-    expect(world.events.all).toMatchObject([{ type: 'Warning', reason, regarding: { name: 'db' } }]);
-  });
+test.each<[string, string, object]>([
+  ['lacks an owner', 'ForeignSecret', { metadata: { annotations: null } }],
+  ['belongs to another controller', 'ForeignSecret', { metadata: { ownerReferences: [controller] } }],
+  ['has the wrong type', 'SecretTypeConflict', { type: 'Opaque' }],
+  ['is immutable', 'SecretImmutable', { immutable: true }],
+])('a Secret is never written, and an Event reports it, when it %s', async (_what, reason, patch) => {
+  const annotations = { 'gatehouse.dev/serving-cert-service': 'db' };
+  const metadata = { namespace: 'prod', name: 'db-tls', annotations };
+  world.secrets.add({ metadata, type: 'kubernetes.io/tls' });
+  spoil(patch);
+  const before = secret();
+  const result = await world.run('db');
+  await world.run('db');
+  expect(result).toEqual({ kind: 'requeue', at: after(start, MINUTE) });
+  expect(secret()).toEqual(before);
+  expect(world.secrets.writes()).toBe(0);
+  expect(world.calls.keys).toBeLessThanOrEqual(1); // for the single create attempt
+  expect(world.events.all).toMatchObject([{ type: 'Warning', reason, regarding: { name: 'db' } }]);
 });
 
 describe('a stale store', () => {
@@ -306,11 +286,8 @@ describe('a stale store', () => {
   test('that still holds an own Secret causes no write to the current foreign one', async () => {
     await reconcile();
     const own = toStoredSecret({ ...secret(), data: {} });
-    world.secrets.add({
-      metadata: { namespace: 'prod', name: 'db-tls' },
-      type: 'kubernetes.io/tls',
-      data: {},
-    });
+    const metadata = { namespace: 'prod', name: 'db-tls' };
+    world.secrets.add({ metadata, type: 'kubernetes.io/tls', data: {} });
     await reconcile({ stores: { secret: () => own } });
     expect(world.secrets.writes()).toBe(1);
     expect(world.events.reasons()).toEqual(['Issued', 'ForeignSecret']);
@@ -331,53 +308,46 @@ test('a write conflict is retried when the Secret has changed since the read', a
   expect(world.leaf().subjectAltName).toContain('DNS:db.prod.svc');
 });
 
-describe('a creation that the API server refuses', () => {
-  const failure = (code: number, ...reasons: readonly string[]) => {
-    const details = { causes: reasons.map((reason) => ({ reason })) };
-    return new ApiError({ method: 'POST', path: '/' }, { code, status: { details } });
-  };
+const failure = (code: number, ...reasons: readonly string[]) => {
+  const details = { causes: reasons.map((reason) => ({ reason })) };
+  return new ApiError({ method: 'POST', path: '/' }, { code, status: { details } });
+};
 
-  test.each([
-    [
-      'because its namespace ends, waits without an Event',
-      failure(403, 'Other', 'NamespaceTerminating'),
-      true,
-    ],
-    ['because its namespace is gone, waits without an Event', failure(404), true],
-    ['for another reason, is retried', failure(403, 'Other'), false],
-    ['because the connection breaks, is retried', new Error('the connection broke'), false],
-  ])('as a creation %s', async (_why, error, waits) => {
-    const outcome = reconcile({ client: { create: () => Promise.reject(error) } });
-    if (waits) expect(await outcome).toEqual({ kind: 'requeue', at: after(start, MINUTE) });
-    else await expect(outcome).rejects.toThrow(error.message);
-    expect(world.observed).toEqual([waits ? 'refused NamespaceTerminating' : 'failed Error']);
-    expect(world.events.all).toEqual([]);
-  });
+const ending = failure(403, 'Other', 'NamespaceTerminating');
+test.each([
+  ['because its namespace ends waits without an Event', ending, true],
+  ['because its namespace is gone waits without an Event', failure(404), true],
+  ['for another reason is retried', failure(403, 'Other'), false],
+  ['because the connection breaks is retried', new Error('the connection broke'), false],
+])('a creation that the API server refuses %s', async (_why, error, waits) => {
+  const outcome = reconcile({ client: { create: () => Promise.reject(error) } });
+  if (waits) expect(await outcome).toEqual({ kind: 'requeue', at: after(start, MINUTE) });
+  else await expect(outcome).rejects.toThrow(error.message);
+  expect(world.observed).toEqual([waits ? 'refused NamespaceTerminating' : 'failed Error']);
+  expect(world.events.all).toEqual([]);
 });
 
-describe('after a kill around its write it converges:', () => {
-  const reissue = () => spoil({ data: null });
-  const repair = () => spoil({ metadata: { ownerReferences: [] } });
+const reissue = () => spoil({ data: null });
+const repair = () => spoil({ metadata: { ownerReferences: [] } });
 
-  test.each([
-    ['before', 'creation', remove, 2],
-    ['after', 'creation', remove, 1],
-    ['before', 'new issue', reissue, 2],
-    ['after', 'new issue', reissue, 1],
-    ['before', 'repair', repair, 0],
-    ['after', 'repair', repair, 0],
-  ] as const)('%s the %s', async (when, _write, change, keys) => {
-    await reconcile();
-    change();
-    world.calls.keys = 0;
-    world.secrets.interrupt(when);
-    await expect(reconcile()).rejects.toThrow('connection broke');
-    await untilDone(world.reconciler(), SERVICE);
+test.each([
+  ['before', 'creation', remove, 2],
+  ['after', 'creation', remove, 1],
+  ['before', 'new issue', reissue, 2],
+  ['after', 'new issue', reissue, 1],
+  ['before', 'repair', repair, 0],
+  ['after', 'repair', repair, 0],
+] as const)('after a kill around its write it converges: %s the %s', async (when, _write, change, keys) => {
+  await reconcile();
+  change();
+  world.calls.keys = 0;
+  world.secrets.interrupt(when);
+  await expect(reconcile()).rejects.toThrow('connection broke');
+  await reconcile();
 
-    expect(world.calls.keys).toBe(keys);
-    const settled = world.secrets.writes();
-    await reconcile();
-    expect(world.secrets.writes()).toBe(settled);
-    expect(secret()?.metadata?.ownerReferences).toHaveLength(1);
-  });
+  expect(world.calls.keys).toBe(keys);
+  const settled = world.secrets.writes();
+  await reconcile();
+  expect(world.secrets.writes()).toBe(settled);
+  expect(secret()?.metadata?.ownerReferences).toHaveLength(1);
 });

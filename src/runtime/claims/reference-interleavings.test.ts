@@ -85,17 +85,10 @@ async function play(
   const release = (index: number) => simulation.release(index).then((): Outcome => 'gone');
   const releasing = (times: number) =>
     Array.from({ length: replicas * times }, (_, n) => release(n % replicas));
-  if (random === undefined) {
-    const outcomes = (await run([...requests, ...releasing(1)])).slice(0, requests.length);
-    isPreparing = true;
-    await expectNothingLost(simulation, run);
-    return outcomes;
-  }
-  const cleaning = Array.from({ length: 3 }, () => simulation.cleanUp().then((): Outcome => 'gone'));
-  const outcomes = (await run([...requests, ...cleaning, ...releasing(Math.floor(random() * 4))])).slice(
-    0,
-    requests.length,
-  );
+  const cleaning = () => Array.from({ length: 3 }, () => simulation.cleanUp().then((): Outcome => 'gone'));
+  const others =
+    random === undefined ? releasing(1) : [...cleaning(), ...releasing(Math.floor(random() * 4))];
+  const outcomes = (await run([...requests, ...others])).slice(0, requests.length);
   isPreparing = true;
   if (defect === undefined) await expectNothingLost(simulation, run);
   return outcomes;
@@ -114,9 +107,8 @@ async function expectNothingLost(
     !isThere ? 'gone' : isNamed ? 'refused' : 'stored',
   ]);
   const isLeft = isThere && isNamed;
-  expect(await run([simulation.carryOut(name('late'), 0, ofNoReplica)])).toEqual([
-    isLeft ? 'stored' : 'refused',
-  ]);
+  const late = simulation.carryOut(name('late'), 0, ofNoReplica);
+  expect(await run([late])).toEqual([isLeft ? 'stored' : 'refused']);
   simulation.pass(EXPIRED_MS);
   await run([simulation.cleanUp().then((): Outcome => 'gone')]);
   expect(simulation.intents()).toBe(0);

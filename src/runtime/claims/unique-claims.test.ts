@@ -2,11 +2,7 @@ import type { KubeClient } from '../../kube/client.ts';
 import { beforeEach, describe, expect, test } from 'vitest';
 
 import { newClaim } from '../../admission/policy/unique/claim-state.ts';
-import {
-  createClaimsInMemory,
-  SETTLE_MS,
-  type ClaimsInMemory,
-} from '../../../test/support/admission/claims.ts';
+import { createClaimsInMemory, SETTLE_MS } from '../../../test/support/admission/claims.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { summarise } from '../../admission/policy/governed-summary.ts';
 import { heldKeys } from '../../admission/policy/unique/unique-key.ts';
@@ -20,10 +16,8 @@ const after = (ms: number) => ({ kind: 'requeue', at: new Date(now.getTime() + m
 const AWAIT_CHANGE = { kind: 'await-change' };
 
 let policies: CompiledPolicy[];
-let claims: ClaimsInMemory;
+let claims: ReturnType<typeof createClaimsInMemory>;
 let stored: Map<string, KubeObject>;
-/** The objects in the stores, if they lag behind `stored`. */
-let cached: Map<string, KubeObject> | undefined;
 let gone: Set<string>;
 let enqueued: string[];
 let shared: Map<string, readonly string[]>;
@@ -37,7 +31,6 @@ beforeEach(() => {
   policies = [compiled(ONE_RULE)];
   claims = createClaimsInMemory();
   stored = new Map();
-  cached = undefined;
   gone = new Set();
   enqueued = [];
   shared = new Map();
@@ -70,8 +63,14 @@ function claim(serial: string, holder: string, request?: Omit<AdmittedRequest, '
   const made = newClaim('servers', keyOf(serial), refOf(holder), admitted, at);
   claims.stored.set(nameOf(serial), { ...made, metadata: { ...made.metadata, resourceVersion: 'first' } });
 }
+/** Another client changes the claim. */
+function edit(name: string, change: (claim: UniqueClaim) => Partial<UniqueClaim>): void {
+  const made = claims.stored.get(name);
+  if (made === undefined) throw new Error('expected a claim');
+  claims.stored.set(name, { ...made, ...change(made) });
+}
 
-const known = () => [...(cached ?? stored).values()];
+const known = () => [...stored.values()];
 const claimsOf = (object: KubeObject) => summarise(policies, refOf(''), object).claims;
 const governedWith = (change: Partial<UniqueClaimsOptions['governed']>): UniqueClaimsOptions['governed'] => ({
   holdersOf: (name) =>
@@ -100,12 +99,11 @@ const options = (change: Partial<UniqueClaimsOptions> = {}): UniqueClaimsOptions
     writes += 1;
     return Promise.resolve();
   },
-  onHolders: (name, holders) => {
+  onHolders: (name, holders) =>
     shared.set(
       name,
-      holders.map(({ ref }) => ref.name),
-    );
-  },
+      Array.from(holders, ({ ref }) => ref.name),
+    ),
   now: () => now,
   random: () => 0,
   log: silent,
@@ -120,9 +118,7 @@ const holders = () => [...claims.stored.values()].map(({ spec }) => spec.holder.
 
 test('a stored object that claims its value first is checked again', async () => {
   store('a', 'X');
-  claims.before('create', () => {
-    claim('X', 'b');
-  });
+  claims.before('create', () => claim('X', 'b'));
   await expect(reconcile('X')).rejects.toThrow('in the meantime');
 });
 
@@ -166,27 +162,22 @@ describe('a claim', () => {
     ['and a policy with a name that no object can have', () => ({ policy: '..' })],
   ])('that an attacker forged for a holder %s is deleted, and nothing else is read', async (_what, forge) => {
     claim('X', 'a', undefined, SETTLE_MS);
-    const made = claims.stored.get(nameOf('X'));
-    if (made === undefined) throw new Error('expected a claim');
-    claims.stored.set(nameOf('X'), { ...made, spec: { ...made.spec, ...forge(made.spec) } });
+    edit(nameOf('X'), ({ spec }) => ({ spec: { ...spec, ...forge(spec) } }));
     const read = (ref: ObjectRef) =>
       ref.resource === 'servers' && ref.name === 'a'
         ? Promise.resolve(undefined)
         : Promise.reject(new Error(`read ${ref.resource} ${ref.name}`));
     const get = (() => Promise.reject(new Error('read a policy'))) as KubeClient['get'];
-    expect(await reconcile('X', { world: { read }, client: { ...options().client, get } })).toEqual(
-      AWAIT_CHANGE,
-    );
+    const client = { ...options().client, get };
+    expect(await reconcile('X', { world: { read }, client })).toEqual(AWAIT_CHANGE);
     expect(holders()).toEqual([]);
   });
 
   test('that another request renews is kept', async () => {
     claim('X', 'a', { uid: 'uid-of-a' }, SETTLE_MS);
-    claims.before('remove', (name) => {
-      const before = claims.stored.get(name);
-      if (before !== undefined)
-        claims.stored.set(name, { ...before, metadata: { ...before.metadata, resourceVersion: 'second' } });
-    });
+    claims.before('remove', (name) =>
+      edit(name, ({ metadata }) => ({ metadata: { ...metadata, resourceVersion: 'second' } })),
+    );
     await expect(reconcile('X')).rejects.toThrow('in the meantime');
     expect(claims.stored.size).toBe(1);
   });
@@ -201,9 +192,8 @@ describe('a claim', () => {
       store('a', 'X', { resourceVersion: '2' }); // the pending write completes
       return Promise.resolve(found);
     };
-    expect(
-      await reconcile('X', { world: { read }, governed: governedWith({ holdersOf: () => [] }) }),
-    ).toEqual(after(SETTLE_MS - 1_000));
+    const governed = governedWith({ holdersOf: () => [] });
+    expect(await reconcile('X', { world: { read }, governed })).toEqual(after(SETTLE_MS - 1_000));
     expect(n).toBe(1);
     expect(holders()).toEqual(['a']);
   });
@@ -218,11 +208,8 @@ describe('a claim', () => {
     expect(claims.stored.size).toBe(1);
     hasRule = false;
     expect(await mend()).toEqual(after(SETTLE_MS - 10_000));
-    const made = claims.stored.get(name);
-    if (made !== undefined) {
-      const claimedAt = new Date(now.getTime() - SETTLE_MS).toISOString();
-      claims.stored.set(name, { ...made, spec: { ...made.spec, claimedAt } });
-    }
+    const claimedAt = new Date(now.getTime() - SETTLE_MS).toISOString();
+    edit(name, ({ spec }) => ({ spec: { ...spec, claimedAt } }));
     expect(await mend()).toEqual(AWAIT_CHANGE);
     expect(claims.stored.size).toBe(0);
   });

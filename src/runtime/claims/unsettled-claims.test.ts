@@ -23,11 +23,7 @@ const keyOf = (claim: string, { policy = 'serials', self = refOf('a') } = {}) =>
   self,
 });
 /** Reserves and writes the claims. */
-function write(
-  claims: readonly string[],
-  username = 'ada',
-  where: Parameters<typeof keyOf>[1] = {},
-): boolean {
+function write(claims: readonly string[], username = 'ada', where?: Parameters<typeof keyOf>[1]): boolean {
   const keys = claims.map((claim) => keyOf(claim, where));
   const { refused, written } = unsettled.reserve(keys, username);
   if (refused.length > 0) return false;

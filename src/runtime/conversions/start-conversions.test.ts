@@ -28,19 +28,11 @@ beforeEach(() => {
   put('servers', 1);
   define(threeVersions());
   handlers = new Map();
-  restart();
-});
-
-/** Starts a replica with an empty registry. */
-function restart(): void {
-  registry = createConversionRegistry(
-    [],
-    () => 'Server',
-    () => [],
-  );
+  const none = () => [];
+  registry = createConversionRegistry([], () => 'Server', none);
   changes = 0;
   registry.subscribe(() => (changes += 1));
-}
+});
 
 function define(definition: Definition | undefined): void {
   read = { kind: 'read', definition };
@@ -49,10 +41,6 @@ function define(definition: Definition | undefined): void {
 function put(name: string, generation: number, spec: Partial<ConversionPolicySpec> = {}): void {
   policies.set(name, { ...policies.get(name), ...policyOf(spec, name, generation) });
 }
-
-const BROKEN: Partial<ConversionPolicySpec> = {
-  versions: [{ name: 'v1', toHub: [{ remove: { path: 'metadata.uid' } }] }, { name: 'v3' }],
-};
 
 const reconcile = (name = 'servers') =>
   createConversionsReconciler({
@@ -70,7 +58,8 @@ test('running twice changes nothing the second time', async () => {
   await reconcile();
   await reconcile();
   expect(changes).toBe(1);
-  put('servers', 2, BROKEN);
+  const toHub = [{ remove: { path: 'metadata.uid' } }];
+  put('servers', 2, { versions: [{ name: 'v1', toHub }, { name: 'v3' }] }); // broken
   await reconcile();
   await reconcile();
   expect(changes).toBe(2);
@@ -105,9 +94,7 @@ describe('a change of the definition', () => {
 
 describe('the status', () => {
   const written: ConversionPolicy['status'][] = [];
-  beforeEach(() => {
-    written.length = 0;
-  });
+  beforeEach(() => void (written.length = 0));
   const report = () =>
     createConversionStatusReconciler(
       {
@@ -163,29 +150,26 @@ describe('a lookup', () => {
   const SERVERS = { group: GROUP, resource: 'servers' };
   const NAME = 'servers.infra.example.com';
   const inForce = compiled();
-  const stateOf = (change: Partial<ConversionState> = {}): ConversionState => ({
+  const healthy: ConversionState = {
     inForce,
     problem: undefined,
     generation: 1,
     target: SERVERS,
     definition: inForce.definition,
-    ...change,
-  });
-  const broken = (reason: string) =>
-    stateOf({ inForce: undefined, problem: { reason, message: 'spec.x: no' } });
+  };
+  const broken = (reason: string) => {
+    const problem = { reason, message: 'spec.x: no' };
+    return { ...healthy, inForce: undefined, problem };
+  };
   const converter = (resource: string, name = `handler ${resource}`): Converter => {
     const target = { group: GROUP, resource };
     return { name, target, versions: undefined, convert: (object) => object };
   };
-  const create = (
-    converters: readonly Converter[] = [],
-    notCompiled: (group: string) => readonly string[] | undefined = () => [],
-  ) =>
-    createConversionRegistry(
-      converters,
-      ({ group, resource }) => (group === GROUP ? { servers: 'Server', racks: 'Rack' }[resource] : undefined),
-      notCompiled,
-    );
+  type NotCompiled = Parameters<typeof createConversionRegistry>[2];
+  const kinds: Readonly<Record<string, string>> = { servers: 'Server', racks: 'Rack' };
+  const kindOf = ({ resource }: { readonly resource: string }) => kinds[resource];
+  const create = (converters: readonly Converter[] = [], notCompiled: NotCompiled = () => []) =>
+    createConversionRegistry(converters, kindOf, notCompiled);
   const lookUp = (kind = 'Server', definition?: string, group = GROUP) =>
     registry.lookUp({ group, kind, definition });
 
@@ -198,12 +182,12 @@ describe('a lookup', () => {
     none(`kind ${kind} of ${group}: no ConversionPolicy or handler found`);
 
   test.each<[string, ConversionState, Parameters<typeof lookUp>, object]>([
-    ['finds a policy by the kind of the objects', stateOf(), ['Server'], FOUND],
-    ['finds a policy by the name in the path', stateOf(), ['Server', NAME], FOUND],
-    ['of another kind', stateOf(), ['Rack'], unknown('Rack')],
-    ['of another group', stateOf(), ['Server', undefined, 'x.io'], unknown('Server', 'x.io')],
-    ['of another definition', stateOf(), ['Server', 'racks.infra.example.com'], unknown('Server')],
-    ['with a wrong path', stateOf(), ['Rack', NAME], misplaced],
+    ['finds a policy by the kind of the objects', healthy, ['Server'], FOUND],
+    ['finds a policy by the name in the path', healthy, ['Server', NAME], FOUND],
+    ['of another kind', healthy, ['Rack'], unknown('Rack')],
+    ['of another group', healthy, ['Server', undefined, 'x.io'], unknown('Server', 'x.io')],
+    ['of another definition', healthy, ['Server', 'racks.infra.example.com'], unknown('Server')],
+    ['with a wrong path', healthy, ['Rack', NAME], misplaced],
     ['of a policy that never compiled', broken('InvalidPath'), ['Server'], none('InvalidPath: spec.x')],
     ['without a definition', unread, ['Server', NAME], UNREADY],
   ])('%s', (_what, known, where, expected) => {
@@ -218,13 +202,13 @@ describe('a lookup', () => {
     registry = create([], (group) => (group === GROUP ? ['ConversionPolicy servers'] : []));
     expect(lookUp()).toMatchObject({ kind: 'unready', message: containing('read ConversionPolicy servers') });
     expect(lookUp('Server', undefined, 'other')).toMatchObject({ kind: 'none' });
-    registry.set('servers', stateOf());
+    registry.set('servers', healthy);
     expect(lookUp()).toMatchObject({ kind: 'found' });
   });
 
   test('prefers handlers; two handlers for one kind prevent the start', () => {
     registry = create([converter('racks'), converter('servers')]);
-    registry.set('servers', stateOf());
+    registry.set('servers', healthy);
     expect(lookUp('Rack')).toMatchObject({ converter: { name: 'handler racks' } });
     expect(lookUp()).toMatchObject({ converter: { name: 'handler servers' } });
     expect(() => create([converter('racks'), converter('racks', 'handler other')])).toThrow(

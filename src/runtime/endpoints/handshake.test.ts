@@ -2,16 +2,12 @@ import { once } from 'node:events';
 import { createServer as createPlain, type AddressInfo, type Server, type Socket } from 'node:net';
 import { createServer, type TlsOptions } from 'node:tls';
 import { expect, onTestFinished, test } from 'vitest';
-import {
-  firstAuthority,
-  serverOf,
-  SERVER_NAME,
-  withUnreadableEnd,
-} from '../../../test/support/pki/fixtures.ts';
+import * as pki from '../../../test/support/pki/fixtures.ts';
 import { askForLeaf, type Answer } from './handshake.ts';
 
 const now = new Date();
-const cert = await serverOf(await firstAuthority(now), now);
+const cert = await pki.serverOf(await pki.firstAuthority(now), now);
+const { SERVER_NAME, withUnreadableEnd } = pki;
 
 const never = new AbortController().signal;
 /** Enough for a busy machine: only a server that never answers uses it up. */

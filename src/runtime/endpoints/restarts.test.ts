@@ -1,23 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import {
-  ApiError,
-  containing,
-  createCluster,
-  createEvents,
-  silent,
-  type Cluster,
-} from '../../../test/support/runtime/fixtures.ts';
+import { ApiError, containing, createCluster, silent } from '../../../test/support/runtime/fixtures.ts';
 import type { KubeObject, ObjectMeta } from '../../json/kube-object.ts';
 import { systemClock } from '../../kube/clock.ts';
-import {
-  configMaps,
-  daemonSets,
-  deployments,
-  pods,
-  replicaSets,
-  services,
-  statefulSets,
-} from '../../kube/well-known.ts';
+import * as kinds from '../../kube/well-known.ts';
 import { RESTORE_WINDOWS } from '../resources.ts';
 import { planRestart, type Workload } from './restart-plan.ts';
 import type { ConfigMap } from '../certificates/ca-bundle.ts';
@@ -25,6 +10,7 @@ import { createReportReconciler, reportOf } from './report.ts';
 import { createRestarts } from './restarts.ts';
 import type { StaleService } from './served-certs.ts';
 
+const { configMaps, deployments, pods, services } = kinds;
 const MINUTE = 60_000;
 const now = new Date('2026-11-23T12:00:00Z');
 beforeEach(() => void vi.useFakeTimers({ now }));
@@ -41,23 +27,25 @@ const metadata = (namespace: string, name: string, more: ObjectMeta = {}): Objec
   creationTimestamp: '2026-11-01T00:00:00Z',
   ...more,
 });
-const ownedBy = (kind: string, namespace: string, name: string): ObjectMeta => ({
-  ownerReferences: [
-    { apiVersion: 'apps/v1', kind, name, uid: `uid-of-${namespace}-${name}`, controller: true },
-  ],
-});
+const ownedBy = (kind: string, namespace: string, name: string): ObjectMeta => {
+  const uid = `uid-of-${namespace}-${name}`;
+  return { ownerReferences: [{ apiVersion: 'apps/v1', kind, name, uid, controller: true }] };
+};
 
-let cluster: Cluster;
-let stale: Map<string, StaleService>;
+const cluster = createCluster();
+const stale = new Map<string, StaleService>();
 let stop: AbortController;
 beforeEach(() => {
-  cluster = createCluster();
-  stale = new Map();
+  cluster.reset();
+  stale.clear();
   stop = new AbortController();
 });
-afterEach(() => stop.abort());
+afterEach(() => {
+  stop.abort();
+  vi.restoreAllMocks();
+});
 
-type Kind = Parameters<Cluster['objects']>[0];
+type Kind = Parameters<typeof cluster.objects>[0];
 const add = (resource: Kind, object: object) => cluster.objects<KubeObject>(resource).add(object);
 const patch = (resource: Kind, key: string, change: object) => cluster.objects(resource).patch(key, change);
 /** The leader ends, and the next one begins. */
@@ -76,7 +64,7 @@ function addScene(namespace: string, name: string, leaf = 'leaf-of-today-0123'):
     spec: { replicas: 1, selector: selector(name), template: { metadata: { labels } } },
     status: DONE,
   });
-  add(replicaSets, {
+  add(kinds.replicaSets, {
     metadata: metadata(namespace, set, ownedBy('Deployment', namespace, name)),
     spec: { selector: selector(name) },
   });
@@ -100,7 +88,7 @@ const edit = (change: object, key = 'shop/api') => patch(deployments, key, chang
 const roll = (key: string, status: Partial<Workload['status']>) => edit({ status }, key);
 
 function restarter() {
-  const events = createEvents();
+  const { events } = cluster;
   const outcomes: string[] = [];
   const warnings: unknown[] = [];
   const notice = createRestarts(
@@ -142,7 +130,7 @@ test('a stale workload is restarted once, with Events on it and on the Service; 
   expect(restartedAt()).toBe(first);
   expect(next.outcomes).toEqual(['refused']);
   const message = containing('a restart for this certificate did not help');
-  expect(next.events.all[0]).toMatchObject({ type: 'Warning', reason: 'RestartRefused', message });
+  expect(next.events.all[2]).toMatchObject({ type: 'Warning', reason: 'RestartRefused', message });
   addScene('shop', 'api', 'leaf-of-tomorrow-1');
   edit({ metadata: { annotations: { 'gatehouse.dev/restarted-for': 'a' } } });
   await next.look('shop/api');
@@ -234,7 +222,7 @@ describe('the next workload waits', () => {
     const next = restarter();
     await next.look('shop/b');
     const message = containing('Deployment shop/a, which an earlier leader restarted');
-    expect(next.events.all[0]).toMatchObject({ reason: 'RestartWaiting', message });
+    expect(next.events.all[2]).toMatchObject({ reason: 'RestartWaiting', message });
     await vi.advanceTimersByTimeAsync(10 * MINUTE - 10);
     await next.look('shop/b');
     expect(restarted()).toEqual(['shop/a']);
@@ -276,12 +264,12 @@ test('the report and the record of a restart keep each other', async () => {
   const read = () => reportOf(none, [], now, () => now);
   const report = createReportReconciler(cluster.client, 'gatehouse-system', read);
   await report('gatehouse-served-certs', stop.signal);
-  const data = () =>
-    cluster.objects<ConfigMap>(configMaps).read('gatehouse-system/gatehouse-served-certs')?.data;
-  expect(Object.keys(data() ?? {}).toSorted()).toEqual(['report.json', 'restart.json']);
+  const stored = cluster.objects<ConfigMap>(configMaps);
+  const keys = () => Object.keys(stored.read('gatehouse-system/gatehouse-served-certs')?.data ?? {});
+  expect(keys().toSorted()).toEqual(['report.json', 'restart.json']);
   roll('shop/api', { updatedReplicas: 1 });
   await vi.advanceTimersByTimeAsync(5_000);
-  expect(Object.keys(data() ?? {})).toEqual(['report.json']);
+  expect(keys()).toEqual(['report.json']);
 });
 
 test('of many stale pods, each has its turn: the first ones may belong to a workload that is not restarted', async () => {
@@ -306,6 +294,10 @@ test('of many stale pods, each has its turn: the first ones may belong to a work
 });
 
 describe('nothing is restarted', () => {
+  const window = {
+    metadata: { name: 'w', creationTimestamp: now.toISOString() },
+    spec: { expiresAt: '2026-11-23T13:00:00Z' },
+  };
   const YOUNG = '2026-11-23T11:59:00Z';
   const untouched = async (change: () => void = () => undefined) => {
     addScene('shop', 'api');
@@ -336,15 +328,7 @@ describe('nothing is restarted', () => {
   test.each<[string, () => void, string]>([
     ['while a rollout runs', () => roll('shop/api', { updatedReplicas: 0 }), 'not all of its pods are'],
     ['while the rollout is paused', () => edit({ spec: { paused: true } }), 'its rollout is paused'],
-    [
-      'while a restore window is open',
-      () =>
-        add(RESTORE_WINDOWS, {
-          metadata: { name: 'w', creationTimestamp: now.toISOString() },
-          spec: { expiresAt: '2026-11-23T13:00:00Z' },
-        }),
-      'the restore window w is open',
-    ],
+    ['while a restore window is open', () => add(RESTORE_WINDOWS, window), 'the restore window w is open'],
   ])('%s, and an Event says why', async (_why, change, text) => {
     const { events, outcomes } = await untouched(change);
     const message = containing(text);
@@ -372,8 +356,8 @@ describe('nothing is restarted', () => {
 });
 
 test.each([
-  ['a StatefulSet', statefulSets, { updateStrategy: { type: 'RollingUpdate' } }],
-  ['a DaemonSet', daemonSets, {}],
+  ['a StatefulSet', kinds.statefulSets, { updateStrategy: { type: 'RollingUpdate' } }],
+  ['a DaemonSet', kinds.daemonSets, {}],
 ])('%s is restarted as well', async (_what, resource, spec) => {
   addScene('shop', 'api');
   const status = { ...DONE, desiredNumberScheduled: 1, updatedNumberScheduled: 1, numberAvailable: 1 };

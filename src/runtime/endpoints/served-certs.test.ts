@@ -25,12 +25,8 @@ const service = (leaf: string, ...endpoints: readonly Endpoint[]) => ({
   endpoints,
 });
 
-const leaf = (name: string, isFor = true): Served => ({
-  kind: 'leaf',
-  leaf: name,
-  notAfter: NOT_AFTER,
-  isFor,
-});
+const leaf = (name: string, isFor = true) =>
+  ({ kind: 'leaf', leaf: name, notAfter: NOT_AFTER, isFor }) as const;
 
 /** One Service with one endpoint, which presents `first`. */
 function scene(first: Served = leaf('A'), change: Partial<Endpoint> = {}) {
@@ -69,8 +65,7 @@ test('a Service has room for as many endpoints as others leave, in its namespace
 });
 
 test('a port that has answered with TLS once is not plain when it does not answer', () => {
-  const { answer } = scene();
-  expect(answer({ kind: 'no-tls' }, 1)?.state).toBe('unreachable');
+  expect(scene().answer({ kind: 'no-tls' }, 1)?.state).toBe('unreachable');
 });
 
 test('a renewal makes every server stale until it is seen with the new leaf', () => {

@@ -81,16 +81,10 @@ test('a port certainly uses TLS if the annotation or its protocol declares it', 
   expect(endpointsOf([slice()], '8443', 10).map(({ isTls }) => isTls)).toEqual([true]);
 });
 
-test.each([
-  '10.0.0.7',
-  '192.168.3.4',
-  '100.64.1.2',
-  '203.0.113.9',
-  'fd00::7',
-  '2001:db8::1',
-  '100.100.100.201',
-])('the leader may connect to %s', (address) => {
-  expect(mayProbe(address)).toBe(true);
+test('the leader may connect to addresses that pods have, even next to that of a service of a cloud', () => {
+  const ofClusters = ['10.0.0.7', '192.168.3.4', '100.64.1.2', '203.0.113.9', 'fd00::7', '2001:db8::1'];
+  const addresses = [...ofClusters, '100.100.100.201'];
+  expect(addresses.filter(mayProbe)).toEqual(addresses);
 });
 
 test.each([
@@ -105,10 +99,7 @@ test.each([
     'services of a cloud',
     ['fd00:ec2::254', 'fd20:ce::254', '100.100.100.200', '168.63.129.16', '192.0.0.192', '::ffff:a83f:8110'],
   ],
-  [
-    'an embedded IPv4 address',
-    ['64:ff9b:1::7f00:1', '2002:7f00:1::1', '2002:a9fe:a9fe::', '2001:0:1::7f00:1'],
-  ],
+  ['embedded IPv4', ['64:ff9b:1::7f00:1', '2002:7f00:1::1', '2002:a9fe:a9fe::', '2001:0:1::7f00:1']],
   ['a name', ['localhost', 'db.example.com', '']],
   ['another notation', ['127.1', '2130706433', '0x7f.0.0.1', '[::1]']],
 ])('the leader never connects to %s', (_what, addresses) => {

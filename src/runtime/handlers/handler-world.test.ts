@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { Unreadable } from '../../admission/handlers/errors.ts';
-import { ApiError } from '../../kube/api-error.ts';
+import { ApiError } from '../../../test/support/runtime/fixtures.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import type { Resource } from '../../kube/object.ts';
@@ -38,9 +38,7 @@ function worldOf(versions: readonly (string | undefined)[], stored: readonly str
     list: (resource: Resource) => {
       asked.push(`list ${resource.version}`);
       if (resource.version === 'v1') return Promise.resolve({ metadata: {}, items: [] });
-      return Promise.reject(
-        new ApiError({ method: 'GET', path: '/racks' }, { code: 404, status: undefined }),
-      );
+      return Promise.reject(new ApiError(404, 'not found'));
     },
     listAll: (resource: Resource, options: { readonly metadataOnly?: boolean }) => {
       asked.push(`listAll ${resource.version} ${String(options.metadataOnly)}`);
@@ -82,9 +80,8 @@ describe('a live read', () => {
 
   test('queries discovery again for a kind that was not served a moment ago', async () => {
     expect(await worldOf([undefined, 'v1'], ['v1']).world.isNamespaced(KIND, signal)).toBe(true);
-    await expect(worldOf([undefined], []).world.isNamespaced(KIND, signal)).rejects.toBeInstanceOf(
-      Unreadable,
-    );
+    const unserved = worldOf([undefined], []).world.isNamespaced(KIND, signal);
+    await expect(unserved).rejects.toBeInstanceOf(Unreadable);
   });
 });
 

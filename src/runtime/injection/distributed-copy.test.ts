@@ -1,7 +1,5 @@
-import { containing } from '../../../test/support/runtime/fixtures.ts';
-import { pino } from 'pino';
+import { ApiError, containing, NEVER, silent } from '../../../test/support/runtime/fixtures.ts';
 import { expect, test, vi } from 'vitest';
-import { ApiError } from '../../kube/api-error.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import { caBundle } from '../../pki/authority/authority.ts';
 import { distributionOf, type DistributionSource } from '../../pki/injection/distribution.ts';
@@ -11,19 +9,16 @@ import { createCopyReconciler, type CopyContext, type CopyTrust, type Order } fr
 const pem = caBundle(await firstAuthority(new Date()), new Date());
 
 const MARK = 'gatehouse.dev/distributed-bundle';
+const annotations = { 'gatehouse.dev/distribute-to': '' };
 const SOURCE: DistributionSource = {
-  metadata: {
-    namespace: 'gatehouse-system',
-    name: 'trust',
-    annotations: { 'gatehouse.dev/distribute-to': '' },
-  },
+  metadata: { namespace: 'gatehouse-system', name: 'trust', annotations },
 };
-const copy = (text: string, place = 'shop/trust', version = '7'): DistributionSource => ({
+const copy = (text: string, place = 'shop/trust'): DistributionSource => ({
   metadata: {
     namespace: 'shop',
     name: 'trust',
     uid: 'u',
-    resourceVersion: version,
+    resourceVersion: '7',
     labels: { [MARK]: 'true' },
     annotations: { [MARK]: place },
   },
@@ -56,7 +51,7 @@ async function run(
   const events: string[] = [];
   let trust: CopyTrust | undefined;
   const write = (verb: string) => (_resource: unknown, object: DistributionSource) => {
-    if (refused) return Promise.reject(new ApiError({ method: 'PUT', path: '/' }, { code: 403, status: {} }));
+    if (refused) return Promise.reject(new ApiError(403, 'no'));
     writes.push([verb, object.data?.['ca.crt'], object.metadata?.resourceVersion]);
     return Promise.resolve(object);
   };
@@ -64,11 +59,8 @@ async function run(
   const distribution = distributionOf(known);
   const namespaceStore = { get: (name: string) => (stored.includes(name) ? named(name) : undefined) };
   const watched = { store: namespaceStore, hasSynced: () => isSynced };
-  const order = {
-    source: known,
-    distribution,
-    selected: distribution.kind === 'wanted' ? watched : undefined,
-  };
+  const wanted = distribution.kind === 'wanted' ? watched : undefined;
+  const order = { source: known, distribution, selected: wanted };
   const reconcile = createCopyReconciler({
     client: {
       get: (_resource: unknown, { namespace }: { namespace: string }) =>
@@ -86,13 +78,11 @@ async function run(
     bundle: () => pem,
     report: (_source, reason) => void events.push(reason),
     onTrust: (_key, now) => void (trust = now),
-    log: pino({ level: 'silent' }),
+    log: silent,
   });
   let failure: unknown;
   for (let time = 0; time < times; time++)
-    await reconcile('shop/trust', new AbortController().signal).catch((error: unknown) => {
-      failure = error;
-    });
+    await reconcile('shop/trust', NEVER).catch((error: unknown) => (failure = error));
   return { writes, events, trust, failure };
 }
 
@@ -100,11 +90,8 @@ test.each<[string, () => DistributionSource]>([
   ['lacks a mark', () => ({ metadata: { namespace: 'shop', name: 'trust' }, data: { 'ca.crt': 'theirs' } })],
   ['a user copied from another namespace', () => copy('theirs', 'mail/trust')],
 ])('a ConfigMap that %s is neither overwritten nor deleted', async (_what, live) => {
-  expect(await run({ live: live() })).toMatchObject({
-    writes: [],
-    events: ['ForeignConfigMap'],
-    trust: undefined,
-  });
+  const { writes, events, trust } = await run({ live: live() });
+  expect([writes, events, trust]).toEqual([[], ['ForeignConfigMap'], undefined]);
   expect((await run({ live: live(), stored: [] })).writes).toEqual([]);
 });
 
@@ -128,8 +115,7 @@ test('a copy that another client keeps editing is restored ten times, and then w
 
 test('a refused write is retried, and the copy counts as stale', async () => {
   const { failure, trust, events } = await run({ live: copy('old'), refused: true });
-  expect(failure).toMatchObject({
-    message: containing('Permit it, or look for the quota or admission policy'),
-  });
+  const message = containing('Permit it, or look for the quota or admission policy');
+  expect(failure).toMatchObject({ message });
   expect({ trust, events }).toEqual({ trust: 'stale', events: [] }); // the refusal is not confirmed yet
 });

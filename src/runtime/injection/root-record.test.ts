@@ -35,9 +35,8 @@ async function lead(published: { live: ConfigMap | undefined }, replace = (next:
 }
 
 test('the next leader knows the roots that a source held, even if the source changed meanwhile', async () => {
-  const published = {
-    live: { metadata: { name: 'gatehouse-cabundle' }, data: { 'ca.crt': 'ours' } } as ConfigMap,
-  };
+  const data = { 'ca.crt': 'ours' };
+  const published: { live: ConfigMap } = { live: { metadata: { name: 'gatehouse-cabundle' }, data } };
   const one = await lead(published);
   expect(one.withFormer('Secret vault/ca', bundle(first))).toMatchObject({ pem: first });
   await expect.poll(() => published.live.metadata?.annotations).toBeDefined();
@@ -45,7 +44,7 @@ test('the next leader knows the roots that a source held, even if the source cha
   const next = await lead(published);
   expect(next.withFormer('Secret vault/ca', bundle(second))).toMatchObject({ pem: second + first });
   expect(next.withFormer('Secret vault/other', bundle(second))).toMatchObject({ pem: second });
-  expect(published.live.data).toEqual({ 'ca.crt': 'ours' });
+  expect(published.live.data).toEqual(data);
 });
 
 test('a leaked root is gone after its record was deleted, even if the leader writes the record again', async () => {

@@ -1,4 +1,3 @@
-import { pino } from 'pino';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { resolveConfig } from '../../config/config.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
@@ -7,15 +6,23 @@ import { systemClock } from '../../kube/clock.ts';
 import { createMetrics } from '../../server/metrics/metrics.ts';
 import { sendJson, startServer, status } from '../../../test/support/kube/fake-api-server.ts';
 import { firstAuthority } from '../../../test/support/pki/fixtures.ts';
-import { containing, createEvents } from '../../../test/support/runtime/fixtures.ts';
+import { containing, createEvents, silent } from '../../../test/support/runtime/fixtures.ts';
 import type { LeaderContext } from '../controller.ts';
 import { CLUSTER_TRUST_BUNDLES } from '../resources.ts';
 import { createListeners } from '../listeners.ts';
 import { createBundleSources } from './bundle-sources.ts';
-import { findTrustBundles, startInjection } from './start-injection.ts';
+import { findTrustBundles, reportIgnoredAnnotations, startInjection } from './start-injection.ts';
 import type { Listing } from './target-store.ts';
 
 const authority = await firstAuthority(new Date());
+
+/** What `look` sees ten seconds later. */
+function later<T>(look: () => T): T {
+  const clock = vi.spyOn(performance, 'now').mockReturnValue(performance.now() + 10_000);
+  const seen = look();
+  clock.mockRestore();
+  return seen;
+}
 
 /** @param codes how the API server answers a list, by resource; otherwise the list is empty */
 async function startWith(
@@ -46,8 +53,8 @@ async function startWith(
     metrics: createMetrics(),
     discovery: { resolveKind, forget },
     config: resolveConfig({}, {}),
-    log: pino({ level: 'silent' }),
-    record: createEvents().record,
+    log: silent,
+    record: () => undefined,
   } as unknown as LeaderContext;
   const hooks = { onEvidence: () => undefined, onUnreadable: () => undefined };
   const injection = startInjection(
@@ -59,9 +66,7 @@ async function startWith(
   );
   const lagging = () => injection.targetsWithout(authority.generations[0]?.id ?? '');
   await expect.poll(lagging, { timeout: 5_000 }).toBeDefined();
-  const later = vi.spyOn(performance, 'now').mockReturnValue(performance.now() + 10_000);
-  const unreadable = injection.unreadable();
-  later.mockRestore();
+  const unreadable = later(injection.unreadable);
   return { lagging: lagging(), unreadable, injection, context, signal: stop.signal };
 }
 
@@ -77,16 +82,9 @@ test('a source whose list fails for any reason is unusable after some seconds, a
   );
   const ref = { kind: 'Secret', namespace: 'vault', name: 'ca' } as const;
   sources.keepOnly([{ namespace: undefined, ref }]);
-  const later = () => {
-    const clock = vi.spyOn(performance, 'now').mockReturnValue(performance.now() + 10_000);
-    const state = sources.bundle({ kind: 'object', ref, consent: { annotation: 'a', value: 'true' } });
-    clock.mockRestore();
-    return state;
-  };
-  await expect.poll(later).toMatchObject({
-    kind: 'unusable',
-    message: containing('Secret vault/ca cannot be read: '),
-  });
+  const request = { kind: 'object', ref, consent: { annotation: 'a', value: 'true' } } as const;
+  const message = containing('Secret vault/ca cannot be read: ');
+  await expect.poll(() => later(() => sources.bundle(request))).toMatchObject({ kind: 'unusable', message });
 });
 
 test('a kind that cannot be listed counts as a target, and is reported', async () => {
@@ -102,12 +100,11 @@ test('a kind that cannot be listed counts as a target, and is reported', async (
 });
 
 describe('the ClusterTrustBundle', () => {
+  const UNLISTED = 'all clustertrustbundles, which cannot be listed';
+
   test('that cannot be listed only delays a rotation, and is reported', async () => {
     const { lagging, unreadable } = await startWith({ clustertrustbundles: 403 }, []);
-    expect(lagging).toEqual({
-      vetoing: [OWN],
-      delaying: ['all clustertrustbundles, which cannot be listed'],
-    });
+    expect(lagging).toEqual({ vetoing: [OWN], delaying: [UNLISTED] });
     expect(unreadable).toMatchObject([{ kind: 'ClusterTrustBundle', canVeto: false }]);
   });
 
@@ -124,7 +121,7 @@ describe('the ClusterTrustBundle', () => {
     };
     const { lagging, unreadable } = await startWith({}, [], refused);
     expect(lagging?.vetoing).toEqual([OWN]);
-    expect(lagging?.delaying).toContain('all clustertrustbundles, which cannot be listed');
+    expect(lagging?.delaying).toContain(UNLISTED);
     const kind = { kind: 'ClusterTrustBundle', canVeto: false, problem: 'the proxy refuses it' };
     expect(unreadable).toEqual([kind]);
   });
@@ -171,9 +168,36 @@ test.each<[string, readonly (readonly string[] | Error)[], string, readonly stri
     queueMicrotask(call);
     return () => undefined;
   };
-  const context = { discovery: { resolveKind }, log: pino({ level: 'silent' }) } as unknown as LeaderContext;
+  const context = { discovery: { resolveKind }, log: silent } as unknown as LeaderContext;
   const onSearch = ({ kind }: Listing) => void found.states.push(kind);
   const { signal } = new AbortController();
   const resource = await findTrustBundles(context, onSearch, signal, { ...systemClock, after });
   expect({ version: resource.version, ...found }).toEqual({ version, states, waits });
+});
+
+test('Events report at most a hundred Secrets whose annotations are ignored', async () => {
+  const events = createEvents();
+  const stop = new AbortController();
+  const secret = (name: string, annotation: string) => ({
+    kind: 'Secret',
+    metadata: { namespace: 'shop', name, annotations: { [annotation]: 'true' } },
+  });
+  const items = [
+    secret('fine', 'gatehouse.dev/allow-direct-injection'),
+    ...Array.from({ length: 120 }, (_, index) => secret(`ca-${index}`, 'gatehouse.dev/inject-cabundle')),
+  ];
+  let pages = 0;
+  const client = {
+    pages: async function* () {
+      for (; pages < 2; pages++)
+        yield await Promise.resolve({ items: items.slice(pages * 70, pages * 70 + 70) });
+    },
+  };
+  const context = { client, config: { without: [] }, record: events.record, log: silent } as never;
+  const running = reportIgnoredAnnotations(context, stop.signal);
+  await expect.poll(() => events.all.length).toBe(100);
+  const regarding = { kind: 'Secret', namespace: 'shop', name: 'ca-0' };
+  expect(events.all[0]).toMatchObject({ regarding, reason: 'AnnotationIgnored' });
+  stop.abort();
+  await expect(running).rejects.toThrow();
 });

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { ApiError } from '../../kube/api-error.ts';
+import { ApiError } from '../../../test/support/runtime/fixtures.ts';
 import { caBundle } from '../../pki/authority/authority.ts';
 import { base64, firstAuthority } from '../../../test/support/pki/fixtures.ts';
 import { rootOf } from '../../pki/authority/generation.ts';
@@ -26,52 +26,38 @@ function without(raw: RawTarget, kind: TargetKind = TARGET_KINDS.validating, own
   return trust && { lacks: !trust.roots.has(root), canVeto: trust.canVeto };
 }
 
-const named = (metadata: object = {}) => ({
-  namespace: 'prod',
-  name: 'trust',
-  annotations: ASKS,
-  ...metadata,
-});
+const metadata = { namespace: 'prod', name: 'trust', annotations: ASKS };
 const { configMap, validating } = TARGET_KINDS;
+const garbage = `${bundle}-----BEGIN CERTIFICATE-----`;
 const from = { 'gatehouse.dev/inject-cabundle-from': 'vault/ca' };
-const deleting = { ...hooks(ASKS, other), metadata: { ...named(), deletionTimestamp: now.toISOString() } };
+const deleting = { ...hooks(ASKS, other), metadata: { ...metadata, deletionTimestamp: now.toISOString() } };
 
 test.each<[string, RawTarget, TargetKind, boolean | undefined, boolean?]>([
   ['has the root if each entry has it', hooks(ASKS, bundle, other + bundle), validating, false],
   ['lacks the root if one entry lacks it', hooks(ASKS, bundle, other), validating, true],
   ['lacks the root if one entry is empty', hooks(ASKS, bundle, ''), validating, true],
-  [
-    'lacks the root if it holds garbage',
-    hooks(ASKS, `${bundle}-----BEGIN CERTIFICATE-----`),
-    validating,
-    true,
-  ],
+  ['lacks the root if it holds garbage', hooks(ASKS, garbage), validating, true],
   ['counts not if it asks for nothing', hooks({}, other), validating, undefined],
   ['counts not if it has another source', hooks(from, other), validating, undefined],
   ['counts not if it is being deleted', deleting, validating, undefined],
   ['counts without a request if it is ours', hooks({}, other), validating, true, true],
-  ['cannot veto in a namespace (T12)', { metadata: named() }, configMap, true],
-  [
-    'is empty if it is too large',
-    { metadata: named(), data: { 'ca.crt': bundle.repeat(200) } },
-    configMap,
-    true,
-  ],
+  ['cannot veto in a namespace (T12)', { metadata }, configMap, true],
+  ['is empty if it is too large', { metadata, data: { 'ca.crt': bundle.repeat(200) } }, configMap, true],
 ])('a target %s', (_what, raw, kind, lacks, own = false) => {
   const expected = { lacks, canVeto: kind === validating };
   expect(without(raw, kind, own)).toEqual(lacks === undefined ? undefined : expected);
 });
 
-const answer = (code: number) => new ApiError({ method: 'GET', path: '/apis' }, { code, status: {} });
+const forbidden = new ApiError(403, 'no');
 const broken = new Error('the connection broke');
 const FAILED = { kind: 'failed', isLasting: false };
 test.each([
   ['has not answered', undefined, false, 0, { kind: 'pending' }],
   ['has listed the kind', undefined, true, 0, { kind: 'complete' }],
-  ['does not serve the kind', answer(404), false, 0, { kind: 'not-served' }],
-  ['forbids the first list while it may be starting', answer(403), false, 4_999, FAILED],
-  ['forbids the first list for longer', answer(403), false, 5_000, { ...FAILED, isLasting: true }],
-  ['forbids the watch later', answer(403), true, 5_000, { ...FAILED, isLasting: true }],
+  ['does not serve the kind', new ApiError(404, 'not found'), false, 0, { kind: 'not-served' }],
+  ['forbids the first list while it may be starting', forbidden, false, 4_999, FAILED],
+  ['forbids the first list for longer', forbidden, false, 5_000, { ...FAILED, isLasting: true }],
+  ['forbids the watch later', forbidden, true, 5_000, { ...FAILED, isLasting: true }],
   ['cannot be reached at first', broken, false, 60_000, FAILED],
 ])('when the API server %s, the listing is known', (_when, error, hasSynced, failingMs, listing) => {
   expect(listingOf(error, hasSynced, failingMs)).toMatchObject(listing);

@@ -92,15 +92,11 @@ test('an old time on the lease is no gap if this replica has seen a leader', () 
 });
 
 test('the leader notes on the lease how it is restricted, and removes the notes of another leader', () => {
-  const namespaces = ['gatehouse-system', 'shop'];
-  const restricted = replica({ without: ['restores', 'injection'], namespaces, compat: ['cert-manager'] });
+  const [namespaces, compat] = [['gatehouse-system', 'shop'], ['cert-manager'] as const];
+  const restricted = replica({ without: ['restores', 'injection'], namespaces, compat });
   const annotations = restricted.notes.annotations(lease({ epoch: '1' }));
   const noted = { ...lease({}), metadata: { annotations } };
-  expect(restrictionsOf(noted)).toEqual({
-    without: ['injection', 'restores'],
-    namespaces,
-    compat: ['cert-manager'],
-  });
+  expect(restrictionsOf(noted)).toEqual({ without: ['injection', 'restores'], namespaces, compat });
   const free = { metadata: { annotations: replica().notes.annotations(noted) } };
   expect(restrictionsOf(free)).toEqual({ without: [], namespaces: undefined, compat: [] });
 });

@@ -1,10 +1,14 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 
-import { ApiError } from '../../kube/api-error.ts';
-import type { KubeObject } from '../../json/kube-object.ts';
 import { createConfirmer, PENDING, type Subject } from './confirm.ts';
 import type { Confirmation } from '../../admission/native/release.ts';
-import { compiled, createCluster, OWN_NAMESPACE, silent } from '../../../test/support/runtime/fixtures.ts';
+import {
+  ApiError,
+  compiled,
+  createCluster,
+  OWN_NAMESPACE,
+  silent,
+} from '../../../test/support/runtime/fixtures.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import type { UniqueClaim } from '../../api/unique-claim.ts';
 import type { KubeClient } from '../../kube/client.ts';
@@ -20,7 +24,8 @@ const { signal } = new AbortController();
 
 let time: number;
 let answer: 'refused' | 'admitted' | 'down';
-let probes: { readonly dryRun: boolean | undefined; readonly object: KubeObject }[];
+/** Of each probe: whether it is a dry run. */
+let probes: (boolean | undefined)[];
 
 beforeEach(() => {
   time = 0;
@@ -28,26 +33,16 @@ beforeEach(() => {
   probes = [];
 });
 
-const failure = (code: number, message: string) =>
-  new ApiError({ method: 'POST', path: '/' }, { code, status: { message } });
-
-const start = () =>
-  createConfirmer({
-    client: {
-      create: async <T extends KubeObject>(
-        _kind: unknown,
-        object: T,
-        options?: { dryRun?: boolean | undefined },
-      ) => {
-        probes.push({ dryRun: options?.dryRun, object });
-        if (answer === 'down') throw failure(503, 'away');
-        if (answer === 'refused') throw failure(403, 'refused as a probe of the compiled policy d1');
-        return await Promise.resolve(object);
-      },
-    },
-    now: () => new Date(time),
-    monotonic: () => time,
-  });
+const refusal = (digest: string) => new ApiError(403, `refused as a probe of the compiled policy ${digest}`);
+const monotonic = () => time;
+const now = () => new Date(time);
+const create = async <T>(_kind: unknown, object: T, options?: { dryRun?: boolean | undefined }) => {
+  probes.push(options?.dryRun);
+  if (answer === 'down') throw new ApiError(503, 'away');
+  if (answer === 'refused') throw refusal('d1');
+  return await Promise.resolve(object);
+};
+const start = () => createConfirmer({ client: { create }, now, monotonic });
 
 async function ask(confirmer: ReturnType<typeof start>, subject = SUBJECT, known?: Subject['pair']) {
   const obstacle = await confirmer.obstacle(subject, known, signal);
@@ -63,7 +58,7 @@ test('three refused dry runs over three seconds confirm a policy; it is probed a
   const confirmer = start();
   expect(await askThreeTimes(confirmer)).toEqual(CONFIRMED);
   expect(await ask(confirmer)).toBeUndefined();
-  expect(probes.map(({ dryRun }) => dryRun)).toEqual([true, true, true]);
+  expect(probes).toEqual([true, true, true]);
   time += 60_000;
   answer = 'down';
   expect(await ask(confirmer)).toBeUndefined(); // nothing new is known
@@ -111,7 +106,6 @@ beforeEach(() => {
 });
 
 const releaseOf = () => undefined;
-const monotonic = () => time;
 const takeOver = () =>
   createTakeover({ confirmed: () => confirmed, releaseOf, isInstalled: () => isInstalled, monotonic });
 type Takeover = ReturnType<typeof takeOver>;
@@ -166,7 +160,7 @@ describe('the policy of the API server', () => {
     const create = ((kind: Resource, claim: UniqueClaim) => {
       if (kind.resource !== 'uniqueclaims') return client.create(kind, claim);
       const digest = claim.metadata.name?.replace('probe-', '') ?? '';
-      return Promise.reject(failure(403, `refused as a probe of the compiled policy ${digest}`));
+      return Promise.reject(refusal(digest));
     }) as KubeClient['create']; // only these kinds are created
     const one = createNativePoliciesReconciler({
       client: { ...client, create },
@@ -179,7 +173,7 @@ describe('the policy of the API server', () => {
       releaseOf,
       ownNamespace: OWN_NAMESPACE,
       report: (_name, { enforcedBy }) => (enforcers = enforcedBy.map(({ by, reason }) => reason ?? by)),
-      now: () => new Date(time),
+      now,
       monotonic,
       log: silent,
     });

@@ -1,12 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import {
-  createCluster,
-  NEVER,
-  OWN_NAMESPACE,
-  silent,
-  type Cluster,
-  type Objects,
-} from '../../../test/support/runtime/fixtures.ts';
+import { createCluster, NEVER, OWN_NAMESPACE, silent } from '../../../test/support/runtime/fixtures.ts';
 import { withPathTokens } from '../../admission/webhooks/path-tokens.ts';
 import { secrets } from '../../kube/well-known.ts';
 import { createStore } from '../../kube/store.ts';
@@ -35,17 +28,14 @@ const policy = {
   params: { apiGroup: '', resource: 'configmaps', name: 'a' },
 };
 
-let cluster: Cluster;
-let stored: Objects<Secret>;
-let user: string | undefined;
+const { client, objects, reset } = createCluster();
+const stored = objects<Secret>(secrets);
 const share = () =>
-  createShareStateReconciler(cluster.client, OWN_NAMESPACE, () => Promise.resolve(user), silent)('', NEVER);
+  createShareStateReconciler(client, OWN_NAMESPACE, () => Promise.resolve(LEADER), silent)('', NEVER);
 const serving = () => stored.read(keyOf(SERVING_SECRET));
 
 beforeEach(() => {
-  cluster = createCluster();
-  stored = cluster.objects(secrets);
-  user = LEADER;
+  reset();
   stored.add(named(SERVING_SECRET, { [TLS_CERT_KEY]: 'Y2VydA==' }));
   stored.add(named(PATH_SECRET, withPathTokens({ current: A, next: B })));
   stored.add(named(READS_SECRET, { key: 'a2V5' }));

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
-import { compiled, datacenterReference, GROUP, silent } from '../../../test/support/runtime/fixtures.ts';
+import { compiled, DATACENTER, GROUP, silent } from '../../../test/support/runtime/fixtures.ts';
 import { createListedRest } from '../../../test/support/runtime/listed-rest.ts';
 import { createGoverned, type Governed } from './governed.ts';
 
@@ -35,9 +35,7 @@ beforeEach(() => {
     stop.signal,
   );
 });
-afterEach(() => {
-  stop.abort(new Error('the test is over'));
-});
+afterEach(() => stop.abort(new Error('the test is over')));
 
 /** The API server does not answer this list until the test does. */
 const heldBack = (path: string) => {
@@ -46,17 +44,16 @@ const heldBack = (path: string) => {
   return list;
 };
 
-const restrict = { ...datacenterReference, path: 'spec.dc', onTargetDelete: 'Restrict' } as const;
+const restrict = { ...DATACENTER, path: 'spec.dc', onTargetDelete: 'Restrict' } as const;
 const unique = { name: 'serial', paths: ['spec.serial'] };
 
 const policy = (spec: Partial<AdmissionPolicySpec> = {}, name = 'servers'): CompiledPolicy =>
   compiled({ validate: { references: [restrict], unique: [unique] }, ...spec }, { name, generation: 1 });
 
-const server = (name: string, dc: string, namespace = 'shop'): KubeObject =>
-  ({
-    metadata: { name, namespace, uid: name, resourceVersion: '1' },
-    spec: { dc, serial: name },
-  }) as KubeObject;
+const server = (name: string, dc: string, namespace = 'shop') => {
+  const metadata = { name, namespace, uid: name, resourceVersion: '1' };
+  return { metadata, spec: { dc, serial: name } } as KubeObject;
+};
 
 /** Follows the policies, and waits until all kinds have been listed. */
 async function follow(...policies: CompiledPolicy[]): Promise<void> {

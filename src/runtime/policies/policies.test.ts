@@ -5,17 +5,16 @@ import { groupResourceName } from '../../json/kube-object.ts';
 import {
   compiled,
   containing,
-  datacenterReference,
-  GROUP,
   NEVER,
   OWN_NAMESPACE,
   silent,
 } from '../../../test/support/runtime/fixtures.ts';
+import { DATACENTER, GROUP } from '../../../test/support/admission/policy.ts';
 import type { Resource } from '../../kube/object.ts';
 import { rulesOf } from '../../admission/webhooks/webhook-configurations.ts';
 import { NO_DRY_RUN } from '../webhooks/dry-run.ts';
 import { createPoliciesReconciler, type PoliciesOptions } from './policies.ts';
-import { READS_REVIEWED, type ReadsVerdict } from './read-records.ts';
+import type { ReadsVerdict } from './read-records.ts';
 import { createPolicyRegistry, type PolicyRegistry } from './policy-registry.ts';
 
 const now = new Date('2026-11-21T12:00:00Z');
@@ -55,7 +54,7 @@ function serve(resource: string, kind: string, namespaced: boolean): [string, Re
 
 function policy(generation: number, spec: Partial<AdmissionPolicySpec> = {}): AdmissionPolicy {
   const match = { apiGroups: [GROUP], resources: ['servers'] };
-  const validate = { references: [datacenterReference] };
+  const validate = { references: [DATACENTER] };
   return { metadata: { name: 'servers', generation }, spec: { match, validate, ...spec } };
 }
 const broken = (generation: number) => policy(generation, { defaults: [{ path: 'spec..tier', value: 1 }] });
@@ -96,14 +95,8 @@ const state = () => registry.get('servers');
 const rules = () => rulesOf(registry.inForce());
 /** Rules of the version that most tests install: its webhooks. */
 const INSTALLED = rulesOf([compiled()]);
-const put = (next: AdmissionPolicy, status?: AdmissionPolicy['status'], record?: string) => {
-  const annotations = record === undefined ? {} : { annotations: { [READS_REVIEWED]: record } };
-  policies.set('servers', {
-    ...next,
-    metadata: { ...next.metadata, ...annotations },
-    ...(status === undefined ? {} : { status }),
-  });
-};
+const put = (next: AdmissionPolicy, status: AdmissionPolicy['status'] = {}) =>
+  policies.set('servers', { ...next, status });
 /** The status after version 1 was in force. */
 const inForce = (spec = policy(1).spec, record?: string) => ({
   inForce: { generation: 1, spec, ...(record === undefined ? {} : { record }) },
@@ -150,14 +143,12 @@ describe('a version that cannot be enforced', () => {
   test('keeps the webhooks of the previous version when that is invalid too, and refuses their requests', async () => {
     const { spec } = policy(1, {
       defaults: [{ path: 'spec..tier', value: 1 }],
-      validate: { references: [{ ...datacenterReference, onTargetDelete: 'Restrict' }] },
+      validate: { references: [{ ...DATACENTER, onTargetDelete: 'Restrict' }] },
     });
     put(broken(2), inForce(spec));
     await reconcile();
-    const message = containing('spec.defaults[0].path');
-    expect(registry.inForce()).toMatchObject([
-      { generation: 1, undecidable: { isTemporary: false, message } },
-    ]);
+    const undecidable = { isTemporary: false, message: containing('spec.defaults[0].path') };
+    expect(registry.inForce()).toMatchObject([{ generation: 1, undecidable }]);
     expect(state()?.problem?.message).toContain('requests in its scope are refused');
     const [rule = ''] = rules();
     expect(rule).toContain('mutate');
@@ -184,10 +175,8 @@ describe('webhooks that the API server refuses', () => {
     put(moved);
     objection = 'webhooks[0].matchConditions[0]: Invalid value';
     expect(await reconcile()).toEqual(SOON);
-    expect(state()).toMatchObject({
-      inForce: { generation: 1 },
-      problem: { reason: 'WebhooksRefused', message: containing(objection) },
-    });
+    const problem = { reason: 'WebhooksRefused', message: containing(objection) };
+    expect(state()).toMatchObject({ inForce: { generation: 1 }, problem });
     objection = undefined;
     await reconcile();
     expect(state()).toMatchObject({ inForce: { generation: 2 }, problem: undefined });
@@ -212,19 +201,16 @@ describe('webhooks that the API server refuses', () => {
 test.each([
   ['when the permission is revoked', false],
   ['after a restart, without a watch that would be refused', true],
-])(
-  'a policy whose kinds are not readable remains in force %s, and reports it',
-  async (_when, isRestarted) => {
-    if (isRestarted) put(policy(1), inForce());
-    else await reconcile();
-    watched = [];
-    forbidden = new Set([`datacenters.${GROUP}`]);
-    expect(await reconcile()).toEqual(SOON);
-    const message = containing('aggregate-to-references: "true"');
-    expect(state()).toMatchObject({ inForce: { generation: 1 }, problem: { reason: 'Forbidden', message } });
-    expect(watched).toEqual([]);
-  },
-);
+])('a policy whose kinds are not readable remains in force %s, and reports it', async (_when, restarts) => {
+  if (restarts) put(policy(1), inForce());
+  else await reconcile();
+  watched = [];
+  forbidden = new Set([`datacenters.${GROUP}`]);
+  expect(await reconcile()).toEqual(SOON);
+  const message = containing('aggregate-to-references: "true"');
+  expect(state()).toMatchObject({ inForce: { generation: 1 }, problem: { reason: 'Forbidden', message } });
+  expect(watched).toEqual([]);
+});
 
 describe('after a restart', () => {
   const undecided = (...message: readonly string[]) => {
@@ -299,12 +285,10 @@ describe('a version whose reads were not reviewed', () => {
     expect(isDecidable()).toBe(true);
   });
 
+  const validate = { immutable: ['spec.rack'] };
   test.each([
     ['the newest', policy(1)],
-    [
-      'followed by one with another scope',
-      policy(2, { validate: { immutable: ['spec.rack'] }, timeoutSeconds: 10 }),
-    ],
+    ['followed by one with another scope', policy(2, { validate, timeoutSeconds: 10 })],
   ])(
     'keeps its webhooks after a restart if it is %s: it reads nothing, and its requests are refused',
     async (_what, newest) => {

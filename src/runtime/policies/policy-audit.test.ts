@@ -7,12 +7,7 @@ import type { KubeObject } from '../../json/kube-object.ts';
 import { resourceOf } from '../../../test/support/definitions.ts';
 import { containing, createCluster, silent } from '../../../test/support/runtime/fixtures.ts';
 import type { AuditResult } from './stored-objects.ts';
-import {
-  createPolicyAuditReconciler,
-  startPolicyAudit,
-  type Audit,
-  type PolicyAuditOptions,
-} from './policy-audit.ts';
+import { createPolicyAuditReconciler, startPolicyAudit, type PolicyAuditOptions } from './policy-audit.ts';
 import { createListedContext } from '../../../test/support/runtime/listed-rest.ts';
 import { createPolicyReportsReconciler } from '../reports/policy-reports.ts';
 import type { RecordEvent } from '../controller.ts';
@@ -22,7 +17,7 @@ const NOW = Date.parse('2026-11-21T12:00:00Z');
 let inForce: CompiledPolicy;
 let policy: AdmissionPolicy;
 let stored: KubeObject[];
-let audits: Map<string, Audit>;
+let audits: PolicyAuditOptions['audits'];
 let reports: (AuditResult | undefined)[];
 let events: Parameters<RecordEvent>[0][];
 let random: number;
@@ -82,9 +77,7 @@ async function audit(change: Partial<PolicyAuditOptions> = {}) {
 test('stored objects that violate a rule are counted, reported in the status and in Events', async () => {
   stored = [server('a', { units: 3 }), server('b', { units: 7 }), server('c', { units: 8 })];
   await audit();
-  expect(reports).toEqual([
-    { total: 2, objects: 2, checked: 3, checkedAt: '2026-11-21T12:00:00Z', generation: 1 },
-  ]);
+  expect(reports).toEqual([{ total: 2, objects: 2, checked: 3, checkedAt: at('12:00:00'), generation: 1 }]);
   expect(events.map(({ reason, regarding, message }) => [reason, regarding.name, message])).toEqual([
     ['PolicyViolation', 'b', 'too many (policy servers)'],
     ['PolicyViolation', 'c', 'too many (policy servers)'],
@@ -125,9 +118,8 @@ test('references are audited and counted, and a target that only the store lacks
   govern({ validate: { references: [DATACENTER, standby], rules } });
   stored = [server('a', { datacenter: 'fra1', units: 1 }), server('b', { datacenter: 'fra2', units: 7 })];
   audited({ total: 2 });
-  await audit({
-    world: clusterOf({ live: { [`datacenters.${GROUP}/fra1`]: { metadata: { name: 'fra1' } } } }).world,
-  });
+  const live = { [`datacenters.${GROUP}/fra1`]: { metadata: { name: 'fra1' } } };
+  await audit({ world: clusterOf({ live }).world });
   expect(reports).toMatchObject([{ total: 2, objects: 1, byReference: { datacenter: 1, standby: 0 } }]);
   expect(events.map(({ regarding }) => regarding.name)).toEqual(['b']); // the total is as before
 });
@@ -184,13 +176,11 @@ test.each<[string, Parameters<typeof policyOf>[0]]>([
 });
 
 test('a deferred reference counts once its grace period ends, and is checked then', async () => {
-  govern({
-    validate: { references: [DATACENTER] },
-    initiallyDeferred: { principals: [{ user: 'flux' }], grace: '5m' },
-  });
+  const initiallyDeferred = { principals: [{ user: 'flux' }], grace: '5m' };
+  govern({ validate: { references: [DATACENTER] }, initiallyDeferred });
   stored = [
-    server('young', { datacenter: 'gone' }, { creationTimestamp: '2026-11-21T11:55:01Z' }),
-    server('old', { datacenter: 'gone' }, { creationTimestamp: '2026-11-21T11:55:00Z' }),
+    server('young', { datacenter: 'gone' }, { creationTimestamp: at('11:55:01') }),
+    server('old', { datacenter: 'gone' }, { creationTimestamp: at('11:55:00') }),
   ];
   expect(await audit()).toEqual({ kind: 'requeue', at: new Date(NOW + 5 * 60_000) });
   expect(reports).toMatchObject([{ total: 1, checked: 2 }]);

@@ -1,13 +1,7 @@
 import { beforeEach, expect, test } from 'vitest';
 
 import { compileSpec } from '../../../test/support/admission/policy.ts';
-import {
-  createCluster,
-  NEVER,
-  standing,
-  type Objects,
-  containing,
-} from '../../../test/support/runtime/fixtures.ts';
+import { containing, createCluster, NEVER, standing } from '../../../test/support/runtime/fixtures.ts';
 import type { PolicyException } from '../../api/policy-exception.ts';
 import { POLICY_EXCEPTIONS } from '../resources.ts';
 import { createExceptionStatusReconciler, createExceptionWarnings } from './policy-exceptions.ts';
@@ -19,14 +13,14 @@ const KEY = 'shop/legacy';
 /** Longer than a timer of Node can wait. */
 const EXPIRES = '2027-12-01T00:00:00Z';
 
-let exceptions: Objects<PolicyException>;
+const { client, objects, reset } = createCluster();
+const exceptions = objects<PolicyException>(POLICY_EXCEPTIONS);
 let now: Date;
 let refreshed: string[];
 let reconcile: () => Promise<unknown>;
 
 beforeEach(() => {
-  const cluster = createCluster();
-  exceptions = cluster.objects(POLICY_EXCEPTIONS);
+  reset();
   now = new Date('2026-11-21T12:00:00Z');
   refreshed = [];
   exceptions.add({
@@ -41,7 +35,7 @@ beforeEach(() => {
   const store = { get: () => exceptions.read(KEY) };
   const clock = () => now;
   const refresh = (policy: string) => refreshed.push(policy);
-  const run = createExceptionStatusReconciler(cluster.client, store, { get }, clock, refresh);
+  const run = createExceptionStatusReconciler(client, store, { get }, clock, refresh);
   reconcile = () => run(KEY, NEVER);
 });
 

@@ -66,16 +66,14 @@ const first = compiled();
 const second = compiled({ enforcement: 'Warn' }, { name: 'servers', generation: 2 });
 const moved = compiled({ timeoutSeconds: 10 }, { name: 'servers', generation: 2 });
 /** A version that governs another kind. */
-const disksOf = (change: { readonly timeoutSeconds?: number }) =>
-  compiled(
-    { match: { apiGroups: [GROUP], resources: ['disks'] }, validate: { immutable: ['spec.a'] }, ...change },
-    { name: 'servers', generation: 2 },
-  );
+const disksOf = (change: { readonly timeoutSeconds?: number }) => {
+  const match = { apiGroups: [GROUP], resources: ['disks'] };
+  const spec = { match, validate: { immutable: ['spec.a'] }, ...change };
+  return compiled(spec, { name: 'servers', generation: 2 });
+};
 
 /** What the API server stores: the webhooks of these policies. */
-const store = (...policies: readonly CompiledPolicy[]) => {
-  registry.observe(rulesOf(policies));
-};
+const store = (...policies: readonly CompiledPolicy[]) => registry.observe(rulesOf(policies));
 const LAG_MS = 60_000;
 
 test('a policy is installed when the API server stores all of its rules', () => {
@@ -151,10 +149,8 @@ describe('while the API server still uses the previous scope', () => {
   });
 
   test('it is enforced while only one of the two configurations is replaced', () => {
-    const mutating = compiled(
-      { timeoutSeconds: 10, defaults: [{ path: 'spec.tier', value: 'x' }] },
-      { name: 'servers', generation: 3 },
-    );
+    const defaults = [{ path: 'spec.tier', value: 'x' }];
+    const mutating = compiled({ timeoutSeconds: 10, defaults }, { name: 'servers', generation: 3 });
     set(mutating);
     const [rule = ''] = rulesOf([mutating]);
     registry.observe(new Set([...rulesOf([first]), rule]));

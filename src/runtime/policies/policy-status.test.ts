@@ -2,21 +2,14 @@ import { beforeEach, expect, test } from 'vitest';
 
 import type { AdmissionPolicy, AdmissionPolicyStatus } from '../../api/admission-policy.ts';
 import type { Condition } from '../../json/kube-object.ts';
-import {
-  compiled,
-  containing,
-  createCluster,
-  NEVER,
-  type Cluster,
-  type Objects,
-} from '../../../test/support/runtime/fixtures.ts';
+import { compiled, containing, createCluster, NEVER } from '../../../test/support/runtime/fixtures.ts';
 import type { PolicyState } from './policy-registry.ts';
 import { ADMISSION_POLICIES } from '../resources.ts';
 import type { ReadsVerdict } from './read-records.ts';
 import { createPolicyStatusReconciler } from './policy-status.ts';
 
-let cluster: Cluster;
-let policies: Objects<AdmissionPolicy>;
+const { client, objects, reset } = createCluster();
+const policies = objects<AdmissionPolicy>(ADMISSION_POLICIES);
 let state: PolicyState | undefined;
 let installed: boolean | undefined;
 let refusal: string | undefined;
@@ -28,13 +21,13 @@ let missing: string;
 let verdict: ReadsVerdict;
 
 const version = (generation: number) => compiled({}, { name: 'servers', generation });
+const first: PolicyState = { inForce: version(1), problem: undefined, generation: 1 };
 const problem = { reason: 'InvalidPath', message: 'spec.defaults[0].path: x' };
 
 beforeEach(() => {
-  cluster = createCluster();
-  policies = cluster.objects(ADMISSION_POLICIES);
+  reset();
   policies.add({ metadata: { name: 'servers', generation: 1 }, spec: version(1).spec });
-  state = { inForce: version(1), problem: undefined, generation: 1 };
+  state = first;
   installed = true;
   refusal = undefined;
   violations = undefined;
@@ -47,7 +40,7 @@ beforeEach(() => {
 
 const reconciler = (read: (name: string) => AdmissionPolicy | undefined = policies.read) =>
   createPolicyStatusReconciler(
-    cluster.client,
+    client,
     { get: read },
     { get: () => state, inForce: () => [] },
     { recordOf: () => record, verdict: () => verdict },
@@ -75,8 +68,7 @@ const compiledNext = (next = version(2), change: Partial<PolicyState> = {}): voi
   edited(2);
   state = { inForce: next, problem: undefined, generation: 2, ...change };
 };
-const inForceAs = (change: Partial<PolicyState>) =>
-  (state = { inForce: version(1), problem: undefined, generation: 1, ...change });
+const inForceAs = (change: Partial<PolicyState>) => (state = { ...first, ...change });
 const reconcileWith = async (change: Partial<PolicyState>) => {
   inForceAs(change);
   await reconcile();

@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from 'vitest';
 
-import { createCluster, NEVER, type Cluster, type Objects } from '../../../test/support/runtime/fixtures.ts';
+import { createCluster, NEVER } from '../../../test/support/runtime/fixtures.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import { secrets } from '../../kube/well-known.ts';
 import type { Secret } from '../../pki/serving-certs/secret.ts';
@@ -13,23 +13,20 @@ const match = { apiGroups: ['infra.example.com'], resources: ['servers'] };
 const reading = (resource: string) => ({ match, params: { apiGroup: '', resource, name: 'a' } });
 const maps = reading('configmaps');
 
-let cluster: Cluster;
-let stored: Objects<Secret>;
-let policies: Objects<AdmissionPolicy>;
+const { client, objects, reset } = createCluster();
+const stored = objects<Secret>(secrets);
 let installed: boolean;
 let now: number;
 
 beforeEach(() => {
-  cluster = createCluster();
-  stored = cluster.objects(secrets);
-  policies = cluster.objects(ADMISSION_POLICIES);
+  reset();
   installed = false;
   now = 1_000_000;
 });
 
 const records = () => createReadRecords(() => stored.read(KEY)?.data);
 const clock = () => new Date(now);
-const reconciler = () => createReadRecordsReconciler(cluster.client, NAMESPACE, () => installed, clock);
+const reconciler = () => createReadRecordsReconciler(client, NAMESPACE, () => installed, clock);
 
 /** The key exists, and the policies so far are listed. */
 async function begin(): Promise<void> {
@@ -70,7 +67,7 @@ test('the list is written once, after the API server has had time to learn of th
   const { data } = stored.read(KEY) ?? {};
   expect(data).toHaveProperty('earlier');
 
-  policies.add({ metadata: { name: 'late' }, spec: maps });
+  objects<AdmissionPolicy>(ADMISSION_POLICIES).add({ metadata: { name: 'late' }, spec: maps });
   await reconcile('', NEVER);
   await reconciler()('', NEVER);
   expect(stored.read(KEY)?.data).toEqual(data);

@@ -21,10 +21,8 @@ function worldOf(served: string | undefined, exists: boolean) {
     getMetadata: (resource) =>
       Promise.resolve(exists && resource.version === served ? { metadata: { name: ref.name } } : undefined),
   };
-  const discovery = {
-    resolve: () => Promise.resolve(known === undefined ? undefined : version(known)),
-    forget: () => (known = served),
-  };
+  const resolve = () => Promise.resolve(known === undefined ? undefined : version(known));
+  const discovery = { resolve, forget: () => (known = served) };
   return createWorld(client, client, discovery, noTargets, { restoreEvidence });
 }
 
@@ -86,8 +84,8 @@ test('with --namespaces, an object elsewhere is out of reach', async () => {
 });
 
 const rack = { apiVersion: 'infra.example.com/v1', kind: 'Rack', name: 'r1' };
-const racks = (version: string, namespaced = true) =>
-  resourceOf('infra.example.com', 'racks', 'Rack', namespaced, version);
+const racks = (served: string, namespaced = true) =>
+  resourceOf('infra.example.com', 'racks', 'Rack', namespaced, served);
 
 /** @param known the answers of discovery, before and after each `forget` */
 function ownersOf(known: readonly (Resource | undefined)[], servedVersion = 'v1', exists = true) {

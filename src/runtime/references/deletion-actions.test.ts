@@ -1,18 +1,8 @@
 import { createHmac } from 'node:crypto';
 import { beforeEach, describe, expect, test } from 'vitest';
-import {
-  createClaimsInMemory,
-  SETTLE_MS,
-  type ClaimsInMemory,
-} from '../../../test/support/admission/claims.ts';
+import { createClaimsInMemory, SETTLE_MS } from '../../../test/support/admission/claims.ts';
 import { resourceOf } from '../../../test/support/definitions.ts';
-import {
-  compiled,
-  datacenterReference,
-  GROUP,
-  NEVER,
-  silent,
-} from '../../../test/support/runtime/fixtures.ts';
+import { compiled, DATACENTER, GROUP, NEVER, silent } from '../../../test/support/runtime/fixtures.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { newDeletionRecord, withGone } from '../../admission/policy/references/deletion-record.ts';
 import { targetKey } from '../../admission/policy/object-ref.ts';
@@ -30,7 +20,7 @@ const dc = (name: string) => ({ group: GROUP, resource: 'datacenters', namespace
 const srv = (name: string): ObjectRef => ({ group: GROUP, resource: 'servers', namespace: 'shop', name });
 
 let now: number;
-let claims: ClaimsInMemory;
+let claims: ReturnType<typeof createClaimsInMemory>;
 let stored: Map<string, KubeObject>;
 let policies: CompiledPolicy[];
 /** The spec of the policy in the API server. */
@@ -41,7 +31,7 @@ let progress: Progress[];
 let listed: boolean;
 let known: ObjectRef[];
 
-const cascade: ReferenceRule = { ...datacenterReference, onTargetDelete: 'Cascade' };
+const cascade: ReferenceRule = { ...DATACENTER, onTargetDelete: 'Cascade' };
 /** The policy in force and in the API server. */
 const govern = (...references: readonly ReferenceRule[]) => {
   policies = [compiled({ validate: { references } })];
@@ -63,11 +53,11 @@ beforeEach(() => {
 
 function put(ref: ObjectRef, content: object, change: object = {}) {
   const { name, namespace } = ref;
-  const place = { name, ...(namespace === undefined ? {} : { namespace }) };
   const version = { uid: `uid-${name}`, resourceVersion: '1', creationTimestamp: '2026-11-27T11:00:00Z' };
-  const metadata = { ...place, ...version, ...change };
+  const metadata = { name, namespace, ...version, ...change };
   return stored.set(targetKey(ref), { metadata, spec: content } as KubeObject);
 }
+const live = (ref: ObjectRef) => Promise.resolve(stored.get(targetKey(ref)));
 /** A user has created the target again. */
 const recreate = () => put(dc('fra1'), {}, { uid: 'another' });
 const recreatedAt = (time: number) =>
@@ -98,14 +88,13 @@ const reconcile = (name: string, change: Partial<DeletionActionsOptions> = {}) =
 
 /** A leader that has just started. */
 function leader(change: Partial<DeletionActionsOptions> = {}) {
-  const read = (ref: ObjectRef) => Promise.resolve(stored.get(targetKey(ref)));
   return createDeletionActionsReconciler({
     policies: () => policies,
     client: { get: (() => Promise.resolve(spec === undefined ? undefined : { spec })) as KubeClient['get'] }, // a policy
     claims,
     prove,
     governed: { referrers: () => (listed ? known : undefined) },
-    world: { read, confirm: read },
+    world: { read: live, confirm: live },
     restoreInProgress: () => Promise.resolve(restore),
     write,
     onProgress: (one) => progress.push(one),
@@ -201,10 +190,9 @@ test('an object of a target that is created again while the leader reads the obj
     // `kubectl replace --force`: the user has created both again by the time of the read.
     recreate();
     put(ref, { datacenter: 'fra1' }, { uid: `new-${ref.name}` });
-    return Promise.resolve(stored.get(targetKey(ref)));
+    return live(ref);
   };
-  const confirm = (ref: ObjectRef) => Promise.resolve(stored.get(targetKey(ref)));
-  await reconcile(name, { world: { read, confirm } });
+  await reconcile(name, { world: { read, confirm: live } });
   expect(written).toEqual([]);
   await finish(name);
   expect(written).toEqual([]);

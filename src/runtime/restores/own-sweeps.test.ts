@@ -28,10 +28,8 @@ test('a window that could not be created stays due', async () => {
 
 test('S7: a window of a user with the name of the sweep does not replace it', async () => {
   const { done, windows, reconcile } = setUp();
-  windows.add({
-    metadata: { name: 'rollback-501' },
-    spec: { principals: [{ user: 'eve' }], expiresAt: '2026-11-21T13:00:00Z' },
-  });
+  const spec = { principals: [{ user: 'eve' }], expiresAt: '2026-11-21T13:00:00Z' };
+  windows.add({ metadata: { name: 'rollback-501' }, spec });
   await reconcile('rollback-501');
   await reconcile('rollback-501');
   expect(windows.list().map(({ metadata, spec }) => [metadata.name, spec.source?.type])).toEqual([

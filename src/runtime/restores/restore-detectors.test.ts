@@ -1,69 +1,45 @@
 import { setImmediate } from 'node:timers/promises';
-import { beforeEach, describe, expect, test, onTestFinished } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 
 import type { RestoreDetector } from '../../api/restore-detector.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
-import {
-  ApiError,
-  createCluster,
-  createEvents,
-  NEVER,
-  silent,
-} from '../../../test/support/runtime/fixtures.ts';
+import { ApiError, createCluster, NEVER, silent } from '../../../test/support/runtime/fixtures.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
-import type { ReconcileResult } from '../controller.ts';
 import { RESTORE_DETECTORS, RESTORE_WINDOWS } from '../resources.ts';
-import {
-  createRestoreDetectorsReconciler,
-  type Followed,
-  createRestoreSources,
-} from './restore-detectors.ts';
-import { createListedRest } from '../../../test/support/runtime/listed-rest.ts';
+import { createRestoreDetectorsReconciler, createRestoreSources } from './restore-detectors.ts';
+import { createListedContext } from '../../../test/support/runtime/listed-rest.ts';
 import { RESTORES } from '../../../test/support/velero-client.ts';
 import { veleroDetector, veleroRestore } from '../../../test/support/velero-detector.ts';
-import type { Context } from '../context.ts';
-import { createListeners } from '../listeners.ts';
 
 const DETECTOR = veleroDetector();
 const restore = (uid: string, phase: string) => veleroRestore(uid, { phase });
 
 let now: Date;
 let restores: readonly KubeObject[];
-let outside: readonly string[];
-let followed: Exclude<Followed, { kind: 'following' }> | undefined;
-let spec: Partial<RestoreDetector['spec']>;
 
 beforeEach(() => {
   now = new Date('2026-11-21T12:00:00Z');
   restores = [restore('u1', 'InProgress')];
-  outside = [];
-  followed = undefined;
-  spec = {};
 });
 
 /** @param isStale whether the store of the leader shows no window */
 function setUp(change: Parameters<typeof createCluster>[0] = {}, isStale = false) {
-  const { client, objects } = createCluster(change);
+  const { client, objects, events } = createCluster(change);
   const windows = objects<RestoreWindow>(RESTORE_WINDOWS);
   const detectors = objects<RestoreDetector>(RESTORE_DETECTORS);
-  detectors.add({ ...DETECTOR, spec: { ...DETECTOR.spec, ...spec } });
-  const { reasons, record } = createEvents();
-  const follow = () =>
-    Promise.resolve(followed ?? ({ kind: 'following', objects: restores, outside } as const));
+  detectors.add(DETECTOR);
+  const follow = () => Promise.resolve({ kind: 'following', objects: restores, outside: [] } as const);
   const reconcile = createRestoreDetectorsReconciler(
-    { client, serverClock: { now: () => now }, log: silent, record },
+    { client, serverClock: { now: () => now }, log: silent, record: events.record },
     { get: () => detectors.read('velero') },
     { list: () => (isStale ? [] : windows.list()) },
     { follow, unfollow: () => undefined },
   );
-  const reconcileVelero = (): Promise<ReconcileResult> => reconcile('velero', NEVER);
   const trust = (namespace: string) => detectors.patch('velero', { spec: { namespaces: [namespace] } });
-  return { windows, reasons, trust, reconcile: reconcileVelero };
+  return { windows, reasons: events.reasons, trust, reconcile: () => reconcile('velero', NEVER) };
 }
 
-const USERS: Pick<RestoreWindow, 'spec'> = {
-  spec: { principals: [{ user: 'eve' }], expiresAt: '2026-11-21T13:00:00Z' },
-};
+const USERS = { spec: { principals: [{ user: 'eve' }], expiresAt: '2026-11-21T13:00:00Z' } };
 const uidsOf = (windows: readonly RestoreWindow[]) => windows.map(({ spec }) => spec.source?.ref?.uid);
 
 test('each restore has one window, however often the leader looks', async () => {
@@ -173,21 +149,14 @@ const windowFor = (uid: string): RestoreWindow => {
 };
 
 function following({ served = true, allowed = true } = {}) {
-  const { rest, lists, listed } = createListedRest();
-  const stop = new AbortController();
-  onTestFinished(() => stop.abort());
-  const context = {
-    rest,
+  const { context, lists, listed, signal } = createListedContext({
     client: {
       create: (_kind: unknown, review: object) => Promise.resolve({ ...review, status: { allowed } }),
     },
     discovery: { resolve: () => Promise.resolve(served ? RESTORES : undefined) },
-    namespaces: undefined,
     serverClock: { now: () => new Date('2026-11-21T12:00:00Z') },
-    rollbacks: createListeners<[]>(),
-    log: silent,
-  } as unknown as Context; // the parts that sources read
-  const sources = createRestoreSources(context, () => undefined, stop.signal);
+  });
+  const sources = createRestoreSources(context, () => undefined, signal);
   const follow = (version = 'v1') => sources.follow(detectorOf(version), NEVER);
   const stateFor = (uid = 'u1') => sources.stateFor(windowFor(uid), detectorOf('v1'));
   return { lists, listed, follow, stateFor };

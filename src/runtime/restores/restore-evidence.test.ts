@@ -74,28 +74,17 @@ test.each([
   expect(windows).toMatchObject([{ window: expect.stringMatching(`^${name}`) as string }]);
 });
 
-const windowOf = (
-  name: string,
-  uid = 'u1',
-  metadata: RestoreWindow['metadata'] = {},
-  detector = 'velero',
-): RestoreWindow => ({
+type Source = NonNullable<RestoreWindow['spec']['source']>;
+
+const sourceOf = (uid: string, detector = 'velero'): Source => {
+  const ref = { apiVersion: 'v1', kind: 'Restore', resource: 'restores', name: 'r', uid };
+  return { type: 'Detector', detector, ref };
+};
+const windowOf = (name: string, source = sourceOf('u1'), metadata: object = {}): RestoreWindow => ({
   metadata: { ...metadata, name },
-  spec: {
-    source: {
-      type: 'Detector',
-      detector,
-      ref: { apiVersion: 'v1', kind: 'Restore', resource: 'restores', name: 'r', uid },
-    },
-    principals: [],
-    expiresAt: '2026-11-21T12:00:00Z',
-    reason: 'Restore velero/r',
-  },
+  spec: { source, principals: [], expiresAt: '2026-11-21T12:00:00Z', reason: 'Restore velero/r' },
 });
-const manual = (name: string): RestoreWindow => ({
-  ...windowOf(name),
-  spec: { ...windowOf(name).spec, source: { type: 'Manual' } },
-});
+const manual = (name: string) => windowOf(name, { type: 'Manual' });
 const deleted = { deletionTimestamp: '2026-11-21T11:00:00Z' };
 
 /** A watch without an API server, and timers that only the test ends. */
@@ -125,10 +114,10 @@ describe('the wait for the leader', () => {
     (await Promise.race([waiting, new Promise((resolve) => setImmediate(resolve, 'pending'))])) === 'pending';
 
   test.each([
-    ['another source', windowOf('a', 'u2')],
-    ['another detector', windowOf('a', 'u1', {}, 'other')],
+    ['another source', windowOf('a', sourceOf('u2'))],
+    ['another detector', windowOf('a', sourceOf('u1', 'other'))],
     ['a user, who can derive the name', manual('a')],
-    ['this source, in deletion', windowOf('a', 'u1', deleted)],
+    ['this source, in deletion', windowOf('a', sourceOf('u1'), deleted)],
   ])('a window of %s does not count, before and during the wait', async (_what, other) => {
     const { awaitWindow, see } = watching();
     see(other);
@@ -147,9 +136,8 @@ describe('the wait for the leader', () => {
     const failed = Promise.allSettled(waiting);
     expire();
     expect((await failed).map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);
-    await expect(waiting[0]).rejects.toThrow(
-      'no leader has created the RestoreWindow of Restore velero/r yet',
-    );
+    const message = 'no leader has created the RestoreWindow of Restore velero/r yet';
+    await expect(waiting[0]).rejects.toThrow(message);
     expect(timers.size).toBe(0);
     void awaitWindow(windowOf('a'), NEVER);
     expect(timers.size).toBe(1);
@@ -157,14 +145,13 @@ describe('the wait for the leader', () => {
 
   test('over a limit, a request is refused immediately; requests that end make room', async () => {
     const { awaitWindow, see } = watching();
-    const waiting = Array.from({ length: 32 }, (_, index) =>
-      awaitWindow(windowOf('a', `u${index % 3}`), NEVER),
-    );
-    await expect(awaitWindow(windowOf('a', 'u9'), NEVER)).rejects.toThrow('32 requests wait');
-    for (const uid of ['u0', 'u1', 'u2']) see(windowOf(uid, uid));
+    const all = Array.from({ length: 32 }, (_, index) => windowOf('a', sourceOf(`u${index % 3}`)));
+    const waiting = all.map((window) => awaitWindow(window, NEVER));
+    await expect(awaitWindow(windowOf('a', sourceOf('u9')), NEVER)).rejects.toThrow('32 requests wait');
+    for (const uid of ['u0', 'u1', 'u2']) see(windowOf(uid, sourceOf(uid)));
     await Promise.all(waiting);
-    const after = awaitWindow(windowOf('a', 'u9'), NEVER);
-    see(windowOf('b', 'u9'));
+    const after = awaitWindow(windowOf('a', sourceOf('u9')), NEVER);
+    see(windowOf('b', sourceOf('u9')));
     await after;
   });
 });
@@ -193,8 +180,8 @@ describe('a process with both roles', () => {
 
   test.each([
     ['a user', manual('a')],
-    ['another source', windowOf('a', 'u2')],
-    ['this source in deletion', windowOf('a', 'u1', deleted)],
+    ['another source', windowOf('a', sourceOf('u2'))],
+    ['this source in deletion', windowOf('a', sourceOf('u1'), deleted)],
   ])('defers nothing if the window of this name is one of %s', async (_what, taken) => {
     await expect(store(taken)).rejects.toThrow('RestoreWindow a belongs to another source');
   });
@@ -203,7 +190,7 @@ describe('a process with both roles', () => {
     const { client } = createCluster({ create: () => Promise.reject(new ApiError(403, 'forbidden')) });
     const storeOrWait = createWindowOrAwait(client, wait, log);
     await storeOrWait(windowOf('a'), NEVER);
-    await storeOrWait(windowOf('b', 'u2'), NEVER);
+    await storeOrWait(windowOf('b', sourceOf('u2')), NEVER);
     expect([waits, warnings]).toEqual([2, 1]);
     const { client: failing } = createCluster({ create: () => Promise.reject(new ApiError(500, 'away')) });
     await expect(createWindowOrAwait(failing, wait, log)(windowOf('a'), NEVER)).rejects.toThrow('away');

@@ -1,22 +1,8 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 
-import type {
-  RestoreWindow,
-  RestoreWindowSpec,
-  RestoreWindowStatus,
-  Violation,
-} from '../../api/restore-window.ts';
+import type { RestoreWindow, RestoreWindowSpec, Violation } from '../../api/restore-window.ts';
 import type { SweepResult } from '../../restore/report.ts';
-import {
-  containing,
-  createEvents,
-  createCluster,
-  NEVER,
-  silent,
-  untilDone,
-  type Cluster,
-  type Objects,
-} from '../../../test/support/runtime/fixtures.ts';
+import { containing, createCluster, NEVER, silent } from '../../../test/support/runtime/fixtures.ts';
 import type { RestoreReport } from '../../api/restore-findings.ts';
 import { RESTORE_REPORTS, RESTORE_WINDOWS } from '../resources.ts';
 import { SWEEP_FINALIZER } from '../../restore/window.ts';
@@ -35,9 +21,8 @@ const violation: Violation = {
   target: { group: 'infra.example.com', resource: 'datacenters', name: 'fra1' },
 };
 
-let cluster: Cluster;
-let windows: Objects<RestoreWindow>;
-let events: ReturnType<typeof createEvents>;
+const { client, objects, events, reset } = createCluster();
+const windows = objects<RestoreWindow>(RESTORE_WINDOWS);
 let now: Date;
 /** The result of each following sweep. */
 let found: Pick<SweepResult, 'violations' | 'unreadable'>;
@@ -46,9 +31,7 @@ let changes: Map<string, object>;
 let reconcile: ReturnType<typeof leader>;
 
 beforeEach(() => {
-  cluster = createCluster();
-  windows = cluster.objects(RESTORE_WINDOWS);
-  events = createEvents();
+  reset();
   now = at('12:00:00');
   found = { violations: [], unreadable: [] };
   sweeps = [];
@@ -58,7 +41,7 @@ beforeEach(() => {
 
 function leader(change: Partial<RestoreWindowsOptions> = {}) {
   const run = createRestoreWindowsReconciler({
-    client: cluster.client,
+    client,
     windows: { get: windows.read, list: windows.list },
     changes,
     sweep: ({ interim }) => {
@@ -100,12 +83,8 @@ function create(spec: Partial<RestoreWindowSpec> = {}): void {
   });
 }
 
-const patch = (change: object): void => {
-  windows.patch('drill', change);
-};
-const edit = (spec: Partial<RestoreWindowSpec>): void => {
-  patch({ spec });
-};
+const patch = (change: object) => windows.patch('drill', change);
+const edit = (spec: Partial<RestoreWindowSpec>) => patch({ spec });
 const status = () => windows.read('drill')?.status;
 const condition = (type: string) => status()?.conditions?.find((candidate) => candidate.type === type);
 const requeue = (time: string) => ({ kind: 'requeue', at: at(time) });
@@ -172,25 +151,19 @@ test('after a window has closed, it gets its final sweep once it has settled, an
   expect(sweeps).toHaveLength(2);
 });
 
-describe('a remaining violation', () => {
-  beforeEach(async () => {
-    found = { violations: [violation], unreadable: [] };
-    await closeAtNoon();
-    await runAt('12:01:05', '12:01:05'); // the second run removes the finalizer
-    sweeps = [];
-  });
-
-  test('is swept immediately when a target appears, even after a failed write of the report, and ends clean', async () => {
-    found = { violations: [], unreadable: [] };
-    changes.set('drill', {});
-    windows.interrupt('before');
-    await expect(runAt('12:01:10')).rejects.toThrow('connection broke');
-    await reconcile();
-    expect(status()).toMatchObject({ phase: 'Completed', violations: { total: 0, items: [] } });
-    const lastTransitionTime = '2026-11-21T12:01:10Z';
-    expect(condition('IntegrityVerified')).toMatchObject({ status: 'True', lastTransitionTime });
-    expect(events.reasons().at(-1)).toBe('Clean');
-  });
+test('a remaining violation is swept immediately when a target appears, even after a failed write of the report, and ends clean', async () => {
+  found = { violations: [violation], unreadable: [] };
+  await closeAtNoon();
+  await runAt('12:01:05', '12:01:05'); // the second run removes the finalizer
+  found = { violations: [], unreadable: [] };
+  changes.set('drill', {});
+  windows.interrupt('before');
+  await expect(runAt('12:01:10')).rejects.toThrow('connection broke');
+  await reconcile();
+  expect(status()).toMatchObject({ phase: 'Completed', violations: { total: 0, items: [] } });
+  const lastTransitionTime = '2026-11-21T12:01:10Z';
+  expect(condition('IntegrityVerified')).toMatchObject({ status: 'True', lastTransitionTime });
+  expect(events.reasons().at(-1)).toBe('Clean');
 });
 
 test('a kind that cannot be read never leads to a clean report, until it can be read', async () => {
@@ -209,17 +182,14 @@ test('a kind that cannot be read never leads to a clean report, until it can be 
 });
 
 describe('a report', () => {
-  let reports: Objects<RestoreReport>;
+  const reports = objects<RestoreReport>(RESTORE_REPORTS);
   const numbered = (count: number): void => {
     const fields = Array.from({ length: count }, (_, index) => `spec.disks[${index}]`);
     found = { violations: fields.map((field) => ({ ...violation, field })), unreadable: [] };
   };
   const counts = () => reports.list().map(({ spec }) => spec.violations?.length);
 
-  beforeEach(() => {
-    reports = cluster.objects<RestoreReport>(RESTORE_REPORTS);
-    numbered(51);
-  });
+  beforeEach(() => numbered(51));
 
   test('is written once, replaced when its content changes, and deleted when it is not needed any more', async () => {
     await closeAtNoon();
@@ -255,11 +225,11 @@ describe('a report', () => {
   test('S7: stays if another leader has just written the same report', async () => {
     await closeAtNoon();
     const [written] = reports.list();
-    const listAll: Cluster['client']['listAll'] = async (kind, options) =>
+    const listAll: typeof client.listAll = async (kind, options) =>
       options?.labelSelector === undefined
-        ? await cluster.client.listAll(kind, options)
+        ? await client.listAll(kind, options)
         : { metadata: {}, items: [] };
-    reconcile = leader({ client: { ...cluster.client, listAll } });
+    reconcile = leader({ client: { ...client, listAll } });
     changes.set('drill', {});
     await reconcile();
     expect(reports.list()).toEqual([written]);
@@ -267,12 +237,12 @@ describe('a report', () => {
 
   test('S7: is not deleted if another leader has replaced it since it was read', async () => {
     addOfUser();
-    const remove: Cluster['client']['delete'] = async (kind, ref, options) => {
+    const remove: typeof client.delete = async (kind, ref, options) => {
       if (kind.resource === RESTORE_REPORTS.resource)
         reports.patch('drill-0', { metadata: { uid: 'of-the-other-leader' } });
-      return await cluster.client.delete(kind, ref, options);
+      return await client.delete(kind, ref, options);
     };
-    reconcile = leader({ client: { ...cluster.client, delete: remove } });
+    reconcile = leader({ client: { ...client, delete: remove } });
     await expect(closeAtNoon()).rejects.toThrow('the preconditions do not hold');
     expect(reports.list()).toMatchObject([{ metadata: { uid: 'of-the-other-leader' } }]);
   });
@@ -306,7 +276,7 @@ describe('a failure is retried:', () => {
     windows.interrupt(when);
     await expect(reconcile()).rejects.toThrow('connection broke');
     reconcile = leader();
-    await untilDone(reconcile, 'drill');
+    await reconcile();
     edit({ close: true });
     await runAt('12:00:00', '12:00:00', '12:01:05');
     const times = { openedAt: NOON, closedAt: NOON };
@@ -322,14 +292,9 @@ test('a restore that ended before Gatehouse saw it is reported as unchecked at a
 });
 
 describe('windows that share a sweep', () => {
-  const other = (name: string, phase: NonNullable<RestoreWindowStatus['phase']>, openedAt: string): void => {
-    windows.add({
-      apiVersion: 'gatehouse.dev/v1alpha1',
-      kind: 'RestoreWindow',
-      metadata: { name },
-      spec: { principals: [{ user: 'velero' }], expiresAt: '2026-11-21T13:00:00Z' },
-      status: { phase, openedAt },
-    });
+  const other = (name: string, status: NonNullable<RestoreWindow['status']>) => {
+    const spec = { principals: [{ user: 'velero' }], expiresAt: '2026-11-21T13:00:00Z' };
+    windows.add({ metadata: { name }, spec, status });
   };
 
   test('F16: sweep from the beginning of the first one whose report is not final', async () => {
@@ -340,10 +305,10 @@ describe('windows that share a sweep', () => {
         return Promise.resolve(clusterSweep(options.interim));
       },
     });
-    other('january', 'Completed', '2026-01-01T00:00:00Z');
-    other('refused', 'Refused', '2026-01-01T00:00:00Z');
+    other('january', { phase: 'Completed', openedAt: '2026-01-01T00:00:00Z' });
+    other('refused', { phase: 'Refused', openedAt: '2026-01-01T00:00:00Z' });
     await closeAtNoon();
-    other('running', 'Settling', '2026-11-20T00:00:00Z');
+    other('running', { phase: 'Settling', openedAt: '2026-11-20T00:00:00Z' });
     await runAt('12:02:00');
     expect(since).toEqual([at('12:00:00'), new Date('2026-11-20T00:00:00Z')]);
   });

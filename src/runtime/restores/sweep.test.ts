@@ -6,7 +6,7 @@ import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { emptyWorld } from '../../../test/support/admission/policy.ts';
 import type { RequestWorld } from '../../admission/policy/world.ts';
 import { objectKey, type KubeObject, type ObjectRef } from '../../json/kube-object.ts';
-import { compiled, datacenterReference, GROUP, NEVER } from '../../../test/support/runtime/fixtures.ts';
+import { compiled, DATACENTER, GROUP, NEVER } from '../../../test/support/runtime/fixtures.ts';
 import { createSharedSweep, createSweep, type SweepSources, type SweepOptions } from './sweep.ts';
 
 const startedAt = new Date('2026-11-21T12:00:00Z');
@@ -15,19 +15,16 @@ interface Server extends KubeObject {
   readonly spec: Readonly<Record<string, unknown>>;
 }
 
+const NAMESPACES = { shop: { env: 'prod' }, lab: { env: 'test' } };
+
 /** The stored objects, by resource and key. */
 let stored: Record<string, Map<string, KubeObject>>;
-let namespaces: Map<string, Record<string, string>>;
 let policies: CompiledPolicy[];
 let listed: string[];
 let reads: string[];
 
 beforeEach(() => {
   stored = { servers: new Map(), datacenters: new Map(), racks: new Map() };
-  namespaces = new Map([
-    ['shop', { env: 'prod' }],
-    ['lab', { env: 'test' }],
-  ]);
   policies = [compiled()];
   listed = [];
   reads = [];
@@ -50,12 +47,7 @@ const sweep = async (...given: Parameters<typeof sweepCluster>) => {
   return { ...result, violations: violations.map(({ violation }) => violation) };
 };
 
-const sweepCluster = (
-  change: Partial<SweepSources> = {},
-  interim = false,
-  namespaceMapping = {},
-  signal = NEVER,
-) =>
+const sweepCluster = (change: Partial<SweepSources> = {}, interim = false, mapping = {}, signal = NEVER) =>
   createSweep({
     policies: () => policies,
     pages: ({ resource }) => pagesOf([...(stored[resource]?.values() ?? [])]),
@@ -64,12 +56,12 @@ const sweepCluster = (
       return Promise.resolve(new Set(stored[resource]?.keys()));
     },
     read,
-    namespaceLabels: () => Promise.resolve(namespaces),
+    namespaceLabels: () => Promise.resolve(new Map(Object.entries(NAMESPACES))),
     world: EMPTY_WORLD,
     pause: () => Promise.resolve(),
     now: () => startedAt,
     ...change,
-  })({ interim, since: startedAt, namespaceMapping }, signal);
+  })({ interim, since: startedAt, namespaceMapping: mapping }, signal);
 
 function read(ref: ObjectRef): Promise<KubeObject | undefined> {
   reads.push(`${ref.resource} ${objectKey(ref)}`);
@@ -90,7 +82,7 @@ const found = async (...asked: Parameters<typeof sweep>) =>
 const GONE = { datacenter: 'gone' };
 const RACKS = { apiGroup: GROUP, resource: 'racks' };
 const rack = { name: 'rack', path: 'spec.rack', target: RACKS };
-const disks = { ...datacenterReference, path: 'spec.disks[*].site' };
+const disks = { ...DATACENTER, path: 'spec.disks[*].site' };
 const match = { apiGroups: [GROUP], resources: ['servers'] };
 
 test('a reference with a missing target is reported with object, field and target', async () => {
@@ -152,7 +144,7 @@ describe('a stale page causes no false report:', () => {
     ['of an object that references another target by now', GONE, { datacenter: 'fra1' }, []],
     ['and a reference that has moved is reported where it is', site('fra1', 'gone'), site('gone'), moved],
   ])('%s', async (_what, seen, current, expected) => {
-    policies = [compiled({ validate: { references: [datacenterReference, { ...disks, name: 'disks' }] } })];
+    policies = [compiled({ validate: { references: [DATACENTER, { ...disks, name: 'disks' }] } })];
     if (current !== undefined) put('servers', server('s1', current));
     put('datacenters', datacenter('fra1'));
     expect(await found({ pages: () => pagesOf([server('s1', seen)]) })).toEqual(expected);
@@ -168,31 +160,28 @@ describe('a stale page causes no false report:', () => {
   });
 });
 
-describe('a kind that cannot be read is reported, and the others are swept:', () => {
-  const away = new Error('the API server is away');
+const away = new Error('the API server is away');
+const pages: SweepSources['pages'] = async function* ({ resource }) {
+  yield* pagesOf([...(stored[resource]?.values() ?? [])]);
+  if (resource === 'racks') throw away;
+};
+const keys = () => Promise.reject(away);
 
-  beforeEach(() => {
+test.each<[string, Partial<SweepSources>, readonly string[], object]>([
+  ['when its objects cannot be listed', { pages }, ['racks'], { violations: [{}, {}], objectsScanned: 2 }],
+  ['when its targets cannot be listed', { keys }, ['racks', 'servers'], {}],
+])(
+  'a kind that cannot be read is reported, and the others are swept: %s',
+  async (_when, change, kinds, expected) => {
     policies = [compiled({ match: { apiGroups: [GROUP], resources: ['racks', 'servers'] } })];
     put('servers', server('s1', GONE));
     put('racks', { ...server('r1', GONE), kind: 'Rack' });
-  });
-
-  const pages: SweepSources['pages'] = async function* ({ resource }) {
-    yield* pagesOf([...(stored[resource]?.values() ?? [])]);
-    if (resource === 'racks') throw away;
-  };
-  const keys = () => Promise.reject(away);
-
-  test.each<[string, Partial<SweepSources>, readonly string[], object]>([
-    ['when its objects cannot be listed', { pages }, ['racks'], { violations: [{}, {}], objectsScanned: 2 }],
-    ['when its targets cannot be listed', { keys }, ['racks', 'servers'], {}],
-  ])('%s', async (_when, change, kinds, expected) => {
     const result = await sweep(change);
     const unreadable = kinds.map((kind) => `${kind}.${GROUP}: the API server is away`);
     expect(result.unreadable.toSorted()).toEqual(unreadable);
     expect(result).toMatchObject(expected);
-  });
-});
+  },
+);
 
 describe('live reads', () => {
   /** Servers whose target does not exist. */
@@ -259,9 +248,8 @@ describe('checks other than references', () => {
     const holding = (name: string, serial: string) => server(name, { serial });
     put('servers', holding('s1', 'a'), holding('s2', 'a'), holding('s3', 'b'));
     expect(await found()).toEqual(['s1 Duplicate spec.serial', 's2 Duplicate spec.serial']);
-    const changed = (ref: ObjectRef) =>
-      ref.name === 's2' ? Promise.resolve(server('s2', { serial: 'c' })) : read(ref);
-    expect(await found({ read: changed })).toEqual([]);
+    const changed = Promise.resolve(holding('s2', 'c'));
+    expect(await found({ read: (ref) => (ref.name === 's2' ? changed : read(ref)) })).toEqual([]);
   });
 
   test('the sweep repeats only deferred checks', async () => {
@@ -277,7 +265,7 @@ describe('checks other than references', () => {
       { name: 'fits', expression: 'object.spec.units <= refs.datacenter.spec.capacity' },
       { name: 'few', expression: 'object.spec.units < 3' },
     ];
-    const validate = { references: [datacenterReference], rules };
+    const validate = { references: [DATACENTER], rules };
     const fra1: Server = { metadata: { name: 'fra1' }, spec: { capacity: 4 } };
     put('datacenters', fra1);
     const sized = (name: string, units: number, datacenter = 'fra1') => server(name, { units, datacenter });
@@ -294,7 +282,7 @@ describe('checks other than references', () => {
     ['is for one check exempts nothing else', { checks: ['unique'] }, ['s1']],
   ])('an exception that %s', async (_what, change, expected) => {
     const exceptions = [{ name: 'old', reason: 'a drill', names: ['s1'], ...change }];
-    policies = [compiled({ validate: { references: [datacenterReference], unique }, exceptions })];
+    policies = [compiled({ validate: { references: [DATACENTER], unique }, exceptions })];
     put('servers', server('s1', { ...GONE, serial: 'a' }), server('s2', { serial: 'a' }));
     expect((await found()).map((place) => place.split(' ', 1)[0])).toEqual(expected);
   });
@@ -303,10 +291,8 @@ describe('checks other than references', () => {
     const old = server('s1', GONE);
     const preferred = { ...server('s1', {}), apiVersion: `${GROUP}/v2` };
     const inVersion = ({ version }: { version?: string }) => (version === 'v1' ? old : preferred);
-    policies = [
-      compiled({ match: { ...match, apiVersions: ['v1'] } }),
-      compiled({}, { name: 'any-version', generation: 1 }),
-    ];
+    const versioned = compiled({ match: { ...match, apiVersions: ['v1'] } });
+    policies = [versioned, compiled({}, { name: 'any-version', generation: 1 })];
     const { violations } = await sweep({
       pages: (kind) => pagesOf([inVersion(kind)]),
       read: (ref) => (ref.resource === 'servers' ? Promise.resolve(inVersion(ref)) : read(ref)),
@@ -329,12 +315,7 @@ describe('checks other than references', () => {
 });
 
 const at = (seconds: number) => new Date(Date.UTC(2026, 10, 21, 12, 0, seconds));
-const options = (change: Partial<SweepOptions> = {}): SweepOptions => ({
-  interim: false,
-  since: at(0),
-  namespaceMapping: {},
-  ...change,
-});
+const FINAL: SweepOptions = { interim: false, since: at(0), namespaceMapping: {} };
 
 let now: Date;
 let sweeps: number;
@@ -359,10 +340,10 @@ beforeEach(() => {
 test('F16: waiting windows share a sweep that started late enough', async () => {
   now = at(10);
   const first = { kind: 'swept', result: { objectsScanned: 1 } };
-  expect(await shared(options(), at(9), NEVER)).toMatchObject(first);
-  expect(await shared(options({ since: at(5) }), at(10), NEVER)).toMatchObject(first);
+  expect(await shared(FINAL, at(9), NEVER)).toMatchObject(first);
+  expect(await shared({ ...FINAL, since: at(5) }, at(10), NEVER)).toMatchObject(first);
   const result = { objectsScanned: 1, interim: true };
-  expect(await shared(options({ interim: true }), at(8), NEVER)).toMatchObject({ result });
+  expect(await shared({ ...FINAL, interim: true }, at(8), NEVER)).toMatchObject({ result });
 });
 
 test.each<[string, Partial<SweepOptions>, number, boolean?]>([
@@ -374,10 +355,10 @@ test.each<[string, Partial<SweepOptions>, number, boolean?]>([
   'a sweep that %s is not shared; the next one waits, so that sweeps take a fifth of the time',
   async (_why, change, from, interim = false) => {
     now = at(10);
-    await shared(options({ interim }), at(9), NEVER);
-    expect(await shared(options(change), at(from), NEVER)).toEqual({ kind: 'later', at: at(20) });
+    await shared({ ...FINAL, interim }, at(9), NEVER);
+    expect(await shared({ ...FINAL, ...change }, at(from), NEVER)).toEqual({ kind: 'later', at: at(20) });
     now = at(20);
-    expect(await shared(options(change), at(from), NEVER)).toMatchObject({ kind: 'swept' });
+    expect(await shared({ ...FINAL, ...change }, at(from), NEVER)).toMatchObject({ kind: 'swept' });
     expect(sweeps).toBe(2);
   },
 );

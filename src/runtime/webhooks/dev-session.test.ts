@@ -9,10 +9,7 @@ import {
   NEVER,
   OWN_NAMESPACE,
   silent,
-  type Cluster,
-  type Objects,
 } from '../../../test/support/runtime/fixtures.ts';
-import type { WebhookResource } from './installed-webhooks.ts';
 import { mutatingWebhookConfigurations, validatingWebhookConfigurations } from '../../kube/well-known.ts';
 
 const NAME = 'gatehouse';
@@ -24,8 +21,9 @@ const olaf = { id: 'b2', holder: 'olaf@desk', url: 'https://olaf:8443' };
 const tier = compiled({ defaults: [{ path: 'spec.tier', value: 'standard' }] });
 const slow = { ...compiled({ validate: { immutable: ['spec.rack'] } }), name: 'slow', timeoutSeconds: 9 };
 
-let cluster: Cluster;
-let live: Record<WebhookResource, Objects<LiveWebhookConfiguration>>;
+const cluster = createCluster();
+const mutating = cluster.objects<LiveWebhookConfiguration>(mutatingWebhookConfigurations);
+const validating = cluster.objects<LiveWebhookConfiguration>(validatingWebhookConfigurations);
 let now: Date;
 let policies: readonly (typeof tier)[];
 let bundle: string | undefined;
@@ -43,16 +41,12 @@ const desired = (caBundle = '') => {
 /** Writes both configurations as the leader of the cluster does. */
 function install(): void {
   const wanted = desired(bundle);
-  mutating().add(wanted.mutatingwebhookconfigurations);
-  validating().add(wanted.validatingwebhookconfigurations);
+  mutating.add(wanted.mutatingwebhookconfigurations);
+  validating.add(wanted.validatingwebhookconfigurations);
 }
 
 beforeEach(() => {
-  cluster = createCluster();
-  live = {
-    mutatingwebhookconfigurations: cluster.objects(mutatingWebhookConfigurations),
-    validatingwebhookconfigurations: cluster.objects(validatingWebhookConfigurations),
-  };
+  cluster.reset();
   now = start;
   policies = [tier];
   bundle = 'T0xE';
@@ -75,10 +69,8 @@ const session = ({ client, ...change }: Change = {}) =>
     ...change,
   });
 
-const mutating = () => live.mutatingwebhookconfigurations;
-const validating = () => live.validatingwebhookconfigurations;
-const both = () => [mutating(), validating()].map((objects) => objects.read(NAME));
-const writes = () => mutating().writes() + validating().writes();
+const both = () => [mutating, validating].map((objects) => objects.read(NAME));
+const writes = () => mutating.writes() + validating.writes();
 const sessions = () => both().map((object) => devSessionOf(object ?? {}, now));
 const places = () =>
   both().flatMap((object) => object?.webhooks?.map(({ clientConfig: { url } }) => url ?? 'service') ?? []);
@@ -112,14 +104,11 @@ describe('a session in a cluster that has Gatehouse', () => {
   test('when one configuration cannot be restored, the other still is, and the next attempt retries the first', async () => {
     const before = shown();
     let isBroken = false;
-    const { take, restore } = session({
-      client: {
-        replace: (kind, object) =>
-          isBroken && kind.resource === 'mutatingwebhookconfigurations'
-            ? Promise.reject(new ApiError(500, 'etcd is away'))
-            : cluster.client.replace(kind, object),
-      },
-    });
+    const replace: typeof cluster.client.replace = (kind, object) =>
+      isBroken && kind.resource === 'mutatingwebhookconfigurations'
+        ? Promise.reject(new ApiError(500, 'etcd is away'))
+        : cluster.client.replace(kind, object);
+    const { take, restore } = session({ client: { replace } });
     await take('all', NEVER);
     isBroken = true;
     await expect(restore(NEVER)).rejects.toThrow('could not restore mutatingwebhookconfigurations');
@@ -158,16 +147,13 @@ describe('a session in a cluster that has Gatehouse', () => {
 
   test('retries when another client wrote in between, and keeps that change', async () => {
     let others = 2;
-    const { take, restore } = session({
-      client: {
-        replace: (kind, object) => {
-          if (others-- > 0) cluster.objects(kind).patch(NAME, { metadata: { labels: { other: 'writer' } } });
-          return cluster.client.replace(kind, object);
-        },
-      },
-    });
+    const replace: typeof cluster.client.replace = (kind, object) => {
+      if (others-- > 0) cluster.objects(kind).patch(NAME, { metadata: { labels: { other: 'writer' } } });
+      return cluster.client.replace(kind, object);
+    };
+    const { take, restore } = session({ client: { replace } });
     await take('all', NEVER);
-    expect(mutating().read(NAME)?.metadata?.labels).toMatchObject({ other: 'writer' });
+    expect(mutating.read(NAME)?.metadata?.labels).toMatchObject({ other: 'writer' });
     expect(places()).not.toContain('service');
     others = 2;
     await restore(NEVER);
@@ -176,7 +162,7 @@ describe('a session in a cluster that has Gatehouse', () => {
 
   test('treats a write whose answer was lost as its own, and puts it back', async () => {
     const before = shown();
-    mutating().interrupt('after');
+    mutating.interrupt('after');
     const { take, restore } = session();
     await expect(take('all', NEVER)).rejects.toThrow('after the write');
     await restore(NEVER);
@@ -188,8 +174,8 @@ describe('a session in a cluster that has Gatehouse', () => {
     const { reconcile } = session();
     const revert = () => {
       const wanted = desired(bundle);
-      for (const kind of ['mutatingwebhookconfigurations', 'validatingwebhookconfigurations'] as const)
-        live[kind].edit(NAME, (object) => ({ ...object, webhooks: wanted[kind].webhooks }));
+      mutating.patch(NAME, { webhooks: wanted.mutatingwebhookconfigurations.webhooks });
+      validating.patch(NAME, { webhooks: wanted.validatingwebhookconfigurations.webhooks });
     };
     await reconcile('', NEVER);
     for (let time = 1; time < 3; time++) {

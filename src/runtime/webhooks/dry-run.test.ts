@@ -1,18 +1,12 @@
 import { expect, test } from 'vitest';
-import {
-  ApiError,
-  compiled,
-  containing,
-  NEVER,
-  OWN_NAMESPACE,
-} from '../../../test/support/runtime/fixtures.ts';
+import { ApiError, compiled, containing, NEVER } from '../../../test/support/runtime/fixtures.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Resource } from '../../kube/object.ts';
 import { createDryRun } from './dry-run.ts';
 
-const service = { namespace: OWN_NAMESPACE, name: 'gatehouse', port: 443 };
-const target = { service, ownNamespace: OWN_NAMESPACE };
+const service = { namespace: 'gatehouse-system', name: 'gatehouse', port: 443 };
+const target = { service, ownNamespace: service.namespace };
 const policy = compiled({ defaults: [{ path: 'spec.tier', value: 'x' }] });
 
 test.each([

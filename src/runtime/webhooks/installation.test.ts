@@ -5,7 +5,6 @@ import {
   NEVER,
   OWN_NAMESPACE,
   silent,
-  type Cluster,
 } from '../../../test/support/runtime/fixtures.ts';
 import { INSTALLATION_ROLE, installationOwner } from '../../admission/webhooks/installation-owner.ts';
 import type { LiveWebhook, LiveWebhookConfiguration } from '../../admission/webhooks/dev-entries.ts';
@@ -31,7 +30,8 @@ const PLACE = { namespace: OWN_NAMESPACE, service: 'gatehouse' };
 const TARGET = { namespace: OWN_NAMESPACE, name: 'gatehouse', port: 443 };
 const DELETED = { deletionTimestamp: '2026-11-21T12:00:00Z' };
 
-let cluster: Cluster;
+const cluster = createCluster();
+const roles = cluster.objects(clusterRoles);
 let time: number;
 let warnings: string[];
 let installation: Installation;
@@ -43,14 +43,10 @@ const start = (client: InstallationOptions['client'] = cluster.client) =>
     monotonic: () => time,
     log: { ...silent, warn: (fields: object) => void warnings.push(JSON.stringify(fields)) },
   });
-const roles = () => cluster.objects(clusterRoles);
-const removeRole = () => roles().remove(INSTALLATION_ROLE);
+const removeRole = () => roles.remove(INSTALLATION_ROLE);
 const addRole = (uid: string, metadata: object = {}) => {
   removeRole();
-  roles().add({ metadata: { name: INSTALLATION_ROLE, uid, ...metadata } });
-};
-const addNamespace = (metadata: object = {}) => {
-  cluster.objects(namespaces).add({ metadata: { name: OWN_NAMESPACE, uid: 'n', ...metadata } });
+  roles.add({ metadata: { name: INSTALLATION_ROLE, uid, ...metadata } });
 };
 const removeService = () => cluster.objects(services).remove(`${OWN_NAMESPACE}/gatehouse`);
 const addService = (spec: object = {}) => {
@@ -59,22 +55,24 @@ const addService = (spec: object = {}) => {
 };
 
 beforeEach(() => {
-  cluster = createCluster();
+  cluster.reset();
   time = 1_000_000;
   warnings = [];
-  addNamespace();
+  cluster.objects(namespaces).add({ metadata: { name: OWN_NAMESPACE, uid: 'n' } });
   addService();
   installation = start();
 });
 
 describe('the owner', () => {
-  test.each<[string, () => void, string]>([
+  const refused = () => Promise.reject(new ApiError(403, 'forbidden'));
+
+  test.each<[string, () => unknown, string]>([
     ['does not exist', removeRole, 'does not exist: apply the manifests'],
     ['is being deleted', () => addRole('1', DELETED), 'does not exist: apply the manifests'],
     [
       'cannot be read',
-      () => void (installation = start({ get: () => Promise.reject(new ApiError(403, 'forbidden')) })),
-      'could not read ClusterRole gatehouse-installation',
+      () => (installation = start({ get: refused })),
+      `could not read ClusterRole ${INSTALLATION_ROLE}`,
     ],
   ])('is not known if the role %s, which is logged once', async (_what, spoil, problem) => {
     spoil();
@@ -126,22 +124,15 @@ test.each([new ApiError(403, 'forbidden'), new ApiError(422, REFUSED)])(
   },
 );
 
-describe('the namespace', () => {
-  const reconciler = (change: Partial<Cluster['client']> = {}) =>
-    createLinkInstallationReconciler({ ...cluster.client, ...change }, OWN_NAMESPACE, silent);
-  const owners = () => roles().read(INSTALLATION_ROLE)?.metadata?.ownerReferences;
-  beforeEach(() => {
-    addRole('r');
-  });
-
-  test('does not, if the role changes at the same moment: it is read again', async () => {
-    const patchMerge: Cluster['client']['patchMerge'] = (kind, ref, patch) => {
-      roles().patch(INSTALLATION_ROLE, { metadata: { uid: 's' } });
-      return cluster.client.patchMerge(kind, ref, patch);
-    };
-    await expect(reconciler({ patchMerge })('', NEVER)).rejects.toMatchObject({ code: 409 });
-    expect(owners()).toBeUndefined();
-  });
+test('the namespace does not own a role that changes at the same moment: the role is read again', async () => {
+  addRole('r');
+  const patchMerge: typeof cluster.client.patchMerge = (kind, ref, patch) => {
+    roles.patch(INSTALLATION_ROLE, { metadata: { uid: 's' } });
+    return cluster.client.patchMerge(kind, ref, patch);
+  };
+  const link = createLinkInstallationReconciler({ ...cluster.client, patchMerge }, OWN_NAMESPACE, silent);
+  await expect(link('', NEVER)).rejects.toMatchObject({ code: 409 });
+  expect(roles.read(INSTALLATION_ROLE)?.metadata?.ownerReferences).toBeUndefined();
 });
 
 const SELECTS = { type: 'ClusterIP', selector: { app: 'gatehouse' } };

@@ -1,12 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import {
-  createCluster,
-  NEVER,
-  OWN_NAMESPACE,
-  silent,
-  type Cluster,
-  type Objects,
-} from '../../../test/support/runtime/fixtures.ts';
+import { createCluster, NEVER, OWN_NAMESPACE, silent } from '../../../test/support/runtime/fixtures.ts';
 import type { LiveWebhookConfiguration } from '../../admission/webhooks/dev-entries.ts';
 import { parsePathTokens, withPathTokens } from '../../admission/webhooks/path-tokens.ts';
 import { secrets, validatingWebhookConfigurations } from '../../kube/well-known.ts';
@@ -86,15 +79,15 @@ describe('a replica', () => {
 });
 
 describe('the leader', () => {
-  let cluster: Cluster;
-  let stored: Objects<Secret>;
-  let validating: Objects<LiveWebhookConfiguration>;
+  const { client, objects, reset } = createCluster();
+  const stored = objects<Secret>(secrets);
+  const validating = objects<LiveWebhookConfiguration>(validatingWebhookConfigurations);
   let time: number;
   let made: string[];
   let reconcile: () => Promise<unknown>;
   const create = () => {
     const reconciler = createPathTokensReconciler({
-      client: cluster.client,
+      client,
       namespace: OWN_NAMESPACE,
       overlapMs: OVERLAP,
       now: () => time,
@@ -104,9 +97,7 @@ describe('the leader', () => {
     return () => reconciler(PATH_SECRET, NEVER);
   };
   beforeEach(() => {
-    cluster = createCluster();
-    stored = cluster.objects(secrets);
-    validating = cluster.objects(validatingWebhookConfigurations);
+    reset();
     time = 0;
     made = [A, B, C];
     reconcile = create();

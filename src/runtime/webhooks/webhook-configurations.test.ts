@@ -16,16 +16,11 @@ import {
   NEVER,
   OWN_NAMESPACE,
   silent,
-  untilDone,
   type Objects,
 } from '../../../test/support/runtime/fixtures.ts';
 import { installationOwner } from '../../admission/webhooks/installation-owner.ts';
-import type { NamedRef, Resource } from '../../kube/object.ts';
 import { mutatingWebhookConfigurations, validatingWebhookConfigurations } from '../../kube/well-known.ts';
-import {
-  createWebhookConfigurationsReconciler,
-  type WebhookConfigurationsOptions,
-} from './webhook-configurations.ts';
+import { createWebhookConfigurationsReconciler } from './webhook-configurations.ts';
 
 const NAME = 'gatehouse';
 const now = new Date('2026-11-21T12:00:00Z');
@@ -39,24 +34,22 @@ const atStart = {
   serverNow: now,
 };
 
-let cluster = createCluster();
-let mutating: Objects<LiveWebhookConfiguration>;
-let validating: Objects<LiveWebhookConfiguration>;
+const cluster = createCluster();
+const mutating = cluster.objects<LiveWebhookConfiguration>(mutatingWebhookConfigurations);
+const validating = cluster.objects<LiveWebhookConfiguration>(validatingWebhookConfigurations);
 let given: typeof atStart;
 let refused: ReadonlyMap<string, string>;
 
 beforeEach(() => {
-  cluster = createCluster();
-  mutating = cluster.objects(mutatingWebhookConfigurations);
-  validating = cluster.objects(validatingWebhookConfigurations);
+  cluster.reset();
   given = { ...atStart };
   refused = new Map();
 });
 
-type Client = WebhookConfigurationsOptions['client'];
+type Client = Parameters<typeof createWebhookConfigurationsReconciler>[0]['client'];
 
 const service = { namespace: OWN_NAMESPACE, name: 'gatehouse', port: 443 };
-const reconciler = (client: Partial<Client> = {}) =>
+const reconcile = (client: Partial<Client> = {}) =>
   createWebhookConfigurationsReconciler({
     handlers: [],
     releaseOf: NO_RELEASES,
@@ -77,14 +70,12 @@ const reconciler = (client: Partial<Client> = {}) =>
     onRefused: (next) => void (refused = next),
     serverNow: () => given.serverNow,
     log: silent,
-  });
-const reconcile = (client?: Partial<Client>) => reconciler(client)(NAME, NEVER);
+  })(NAME, NEVER);
 
-const both = () => [validating, mutating];
+const both = [validating, mutating];
 const writes = () => mutating.writes() + validating.writes();
 const webhooksOf = (objects: Objects<LiveWebhookConfiguration>) => objects.read(NAME)?.webhooks ?? [];
-const paths = () =>
-  both().flatMap((objects) => webhooksOf(objects).map(({ clientConfig }) => clientConfig.service?.path));
+const paths = () => both.flatMap(webhooksOf).map(({ clientConfig }) => clientConfig.service?.path);
 /** Another client changes each webhook. */
 const edit = (objects: Objects<LiveWebhookConfiguration>, change: (webhook: LiveWebhook) => LiveWebhook) => {
   objects.edit(NAME, (object) => ({ ...object, webhooks: (object.webhooks ?? []).map(change) }));
@@ -112,8 +103,8 @@ test.each(['mutatingwebhookconfigurations', 'validatingwebhookconfigurations'])(
   'while %s cannot be read, the other one is written',
   async (broken) => {
     const away = new Error('away');
-    const get = ((kind: Resource, ...rest: [NamedRef]) =>
-      kind.resource === broken ? Promise.reject(away) : cluster.client.get(kind, ...rest)) as Client['get'];
+    const get: Client['get'] = (kind, ref) =>
+      kind.resource === broken ? Promise.reject(away) : cluster.client.get(kind, ref);
     await expect(reconcile({ get })).rejects.toBe(away);
     expect(writes()).toBe(1);
   },
@@ -171,36 +162,27 @@ test.each([
   const before = writes();
   mutating.interrupt(when);
   await expect(reconcile()).rejects.toThrow('connection broke');
-  await untilDone(reconciler(), NAME);
+  await reconcile();
   expect(writes() - before).toBe(expected);
-  for (const objects of both()) expect(objects.read(NAME)).toMatchObject(withBundle());
+  for (const objects of both) expect(objects.read(NAME)).toMatchObject(withBundle());
 });
 
-describe('a configuration that a laptop has borrowed', () => {
+test('a configuration that a laptop has borrowed names the Service again, once, when it claims more time than a session can have', async () => {
+  await reconcile();
   const session = { id: 'a', holder: 'eva@laptop', url: 'https://eva:8443', created: false };
-  const end = new Date(now.getTime() + 30_000);
-  const lend = (expiresAt: Date) => {
-    for (const objects of both()) {
-      edit(objects, toLaptop);
-      const metadata = withDevSession(objects.read(NAME)?.metadata, { ...session, expiresAt });
-      objects.edit(NAME, (object) => ({ ...object, metadata }));
-    }
-  };
-  beforeEach(async () => {
-    await reconcile();
-    lend(end);
-  });
-
-  test('names the Service again, once, when it claims more time than a session can have', async () => {
-    lend(new Date('2099-01-01T00:00:00Z'));
-    await reconcile();
-    await reconcile();
-    expect(writes()).toBe(4);
-    for (const objects of both()) {
-      expect(objects.read(NAME)?.metadata?.annotations?.[DEV_URL_ANNOTATION]).toBeUndefined();
-      expect(webhooksOf(objects)).toMatchObject([{ clientConfig: { service: { name: 'gatehouse' } } }]);
-    }
-  });
+  for (const objects of both) {
+    edit(objects, toLaptop);
+    const expiresAt = new Date('2099-01-01T00:00:00Z');
+    const metadata = withDevSession(objects.read(NAME)?.metadata, { ...session, expiresAt });
+    objects.edit(NAME, (object) => ({ ...object, metadata }));
+  }
+  await reconcile();
+  await reconcile();
+  expect(writes()).toBe(4);
+  for (const objects of both) {
+    expect(objects.read(NAME)?.metadata?.annotations?.[DEV_URL_ANNOTATION]).toBeUndefined();
+    expect(webhooksOf(objects)).toMatchObject([{ clientConfig: { service: { name: 'gatehouse' } } }]);
+  }
 });
 
 describe('a webhook that the API server refuses', () => {
@@ -235,10 +217,9 @@ describe('a webhook that the API server refuses', () => {
     await reconcile({ create: judged(create), replace: judged(replace) });
     return dryRuns;
   };
-  const strict = () =>
-    reconcileAgainst((object) => (isBad(object) ? new ApiError(422, 'the resource is bad') : undefined));
-  const timeouts = () =>
-    both().map((objects) => webhooksOf(objects).map(({ timeoutSeconds }) => timeoutSeconds));
+  const bad = new ApiError(422, 'the resource is bad');
+  const strict = () => reconcileAgainst((object) => (isBad(object) ? bad : undefined));
+  const timeouts = () => both.map((one) => webhooksOf(one).map(({ timeoutSeconds }) => timeoutSeconds));
   const inBoth = (...seconds: readonly number[]) => [seconds, seconds];
 
   test('is left out, found among many with a few dry runs, and its message is reported', async () => {
@@ -275,7 +256,7 @@ describe('a webhook that the API server refuses', () => {
   test('keeps no path of an earlier token, and no address of a laptop', async () => {
     given.policies = [timed(5), timed(6)];
     await reconcile();
-    for (const objects of both()) edit(objects, toLaptop);
+    for (const objects of both) edit(objects, toLaptop);
     given.pathToken = 'b'.repeat(32);
     given.policies = [timed(5), timed(6), timed(6, 'bad')];
     await strict();

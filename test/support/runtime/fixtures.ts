@@ -1,7 +1,7 @@
 /** For controller tests: an API server in memory, and the dependencies that every controller takes. */
 import { expect } from 'vitest';
 
-import { compilePolicy, type CompiledPolicy } from '../../../src/admission/policy/compile.ts';
+import type { CompiledPolicy } from '../../../src/admission/policy/compile.ts';
 import type { AdmissionPolicySpec } from '../../../src/api/admission-policy.ts';
 import {
   groupResourceName,
@@ -16,6 +16,9 @@ import type { KubeClient, ListOptions } from '../../../src/kube/client.ts';
 import type { KubeList, NamedRef, Resource } from '../../../src/kube/object.ts';
 import type { Log } from '../../../src/log.ts';
 import type { Reconcile, ReconcileResult, RecordEvent } from '../../../src/runtime/controller.ts';
+import { DATACENTER, policyOf } from '../admission/policy.ts';
+
+export { DATACENTER, GROUP } from '../admission/policy.ts';
 
 export class ApiError extends KubeApiError {
   constructor(code: number, message: string, reason = REASONS[code] ?? '') {
@@ -87,6 +90,11 @@ export function createObjects<T extends KubeObject>() {
     writes: () => writes,
     /** Makes the next write fail: before the API server applies it, or after, so that only the response is lost. */
     interrupt: (when: 'before' | 'after') => void (interruption = when),
+    clear: () => {
+      stored.clear();
+      writes = 0;
+      interruption = undefined;
+    },
   };
 }
 
@@ -155,7 +163,13 @@ export function createCluster(change: Partial<MemoryClient> = {}) {
     },
     ...change,
   };
-  return { client, objects };
+  const events = createEvents();
+  /** Before each test of a file that shares one cluster. */
+  const reset = () => {
+    for (const one of kinds.values()) one.clear();
+    events.all.length = 0;
+  };
+  return { client, objects, events, reset };
 }
 
 function hasLabel(labels: Readonly<Record<string, string>>, selector: string): boolean {
@@ -197,20 +211,7 @@ export async function untilDone(reconcile: Reconcile, key: string): Promise<Reco
   }
 }
 
-export const GROUP = 'infra.example.com';
 export const OWN_NAMESPACE = 'gatehouse-system';
-
-const KINDS: Readonly<Record<string, { readonly kind: string; readonly namespaced: boolean }>> = {
-  datacenters: { kind: 'Datacenter', namespaced: false },
-  racks: { kind: 'Rack', namespaced: true },
-  servers: { kind: 'Server', namespaced: true },
-};
-
-export const datacenterReference = {
-  name: 'datacenter',
-  path: 'spec.datacenter',
-  target: { apiGroup: GROUP, resource: 'datacenters' },
-};
 
 /** The conditions of kstatus that are true: see test/integration/kstatus.test.ts. */
 export function standing(
@@ -225,19 +226,7 @@ export function standing(
 
 export function compiled(
   spec: Partial<AdmissionPolicySpec> = {},
-  metadata: { readonly name: string; readonly generation: number } = { name: 'servers', generation: 1 },
+  { name, generation } = { name: 'servers', generation: 1 },
 ): CompiledPolicy {
-  const result = compilePolicy(
-    {
-      metadata,
-      spec: {
-        match: { apiGroups: [GROUP], resources: ['servers'] },
-        validate: { references: [datacenterReference] },
-        ...spec,
-      },
-    },
-    { ownNamespace: OWN_NAMESPACE, resolve: ({ resource }) => KINDS[resource] },
-  );
-  if (result.kind === 'rejected') throw new Error(JSON.stringify(result.problems));
-  return result.policy;
+  return { ...policyOf({ validate: { references: [DATACENTER] }, ...spec }, name), generation };
 }

@@ -21,9 +21,7 @@ export function createListedRest() {
       return { metadata: { resourceVersion: '1' }, items } as T; // the type that the caller expects
     },
     stream: async function* ({ signal }) {
-      await new Promise((resolve) => {
-        signal?.addEventListener('abort', resolve);
-      });
+      await new Promise((resolve) => signal?.addEventListener('abort', resolve));
       yield* [];
     },
     impersonate: () => rest,

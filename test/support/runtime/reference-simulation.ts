@@ -243,9 +243,7 @@ export function createReferenceSimulation({ step }: Scheduler, defect?: Defect, 
       };
       await Promise.race([finish(), replica.crashed]);
     },
-    pass: (ms: number): void => {
-      now += ms;
-    },
+    pass: (ms: number) => (now += ms),
     has: (key: string): boolean => objects.has(key),
     isNamed: (datacenter: string): boolean =>
       [...objects.values()].some(({ spec }) => spec?.datacenter === datacenter),

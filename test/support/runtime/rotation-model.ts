@@ -65,13 +65,6 @@ interface Leader {
 /** `constrained`: the CA is Gatehouse's own, and may sign only names of Services and in the operator's suffix. */
 export type ModelCa = 'own' | 'constrained' | 'imported';
 
-interface ModelOptions {
-  readonly seed: number;
-  readonly ca: ModelCa;
-  /** Difference between the two leaders' estimates of the API server's time. */
-  readonly skewMs: number;
-}
-
 export type Model = Awaited<ReturnType<typeof createModel>>;
 
 const SERVING_CERT_SERVICE = 'gatehouse.dev/serving-cert-service';
@@ -93,7 +86,8 @@ function keyPairNow(): KeyPair {
   return { algorithm: 'ECDSA-P256', publicKey, privateKey: toPrivateKeyPem(privateKey) };
 }
 
-export async function createModel({ seed, skewMs, ca }: ModelOptions) {
+/** @param skewMs difference between the two leaders' estimates of the API server's time */
+export async function createModel(seed: number, skewMs: number, ca: ModelCa) {
   const { next: random, below: pick } = createSeeded(seed);
   const defaults = resolveConfig({}, {});
   const cluster = createCluster();
@@ -123,11 +117,7 @@ export async function createModel({ seed, skewMs, ca }: ModelOptions) {
 
   const config = {
     ...defaults,
-    ca: {
-      ...defaults.ca,
-      secret: ca === 'imported' ? CA_SECRET : undefined,
-      nameConstraints: ca === 'constrained',
-    },
+    ca: { ...defaults.ca, secret: owner && CA_SECRET, nameConstraints: ca === 'constrained' },
     caPropagationWaitMs: TIMES.propagationWaitMs,
     servingCerts: {
       ...defaults.servingCerts,

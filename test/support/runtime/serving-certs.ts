@@ -1,5 +1,6 @@
 /** For serving cert tests: Services and Secrets in memory, and their reconciler. */
 import { X509Certificate } from 'node:crypto';
+import { objectKey } from '../../../src/json/kube-object.ts';
 import type { NamedRef, Resource } from '../../../src/kube/object.ts';
 import type { Authority } from '../../../src/pki/authority/authority.ts';
 import { generateKeyPair, randomSerial } from '../../../src/pki/x509/keys.ts';
@@ -12,7 +13,7 @@ import {
   type Service,
 } from '../../../src/pki/serving-certs/request.ts';
 import { LEAF_PURPOSES, type LeafPurpose } from '../../../src/pki/x509/certificate-fields.ts';
-import { secrets as SECRETS } from '../../../src/kube/well-known.ts';
+import { secrets as SECRETS, services as SERVICES } from '../../../src/kube/well-known.ts';
 import { createCertInventory } from '../../../src/runtime/certificates/serving-cert-stores.ts';
 import {
   createContendedSecrets,
@@ -20,7 +21,7 @@ import {
 } from '../../../src/runtime/certificates/serving-cert-task.ts';
 import { createServingCertsReconciler } from '../../../src/runtime/certificates/serving-certs.ts';
 import type { Reconcile, ReconcileResult } from '../../../src/runtime/controller.ts';
-import { ApiError, createEvents, createObjects, NEVER, silent } from './fixtures.ts';
+import { ApiError, createCluster, NEVER, silent } from './fixtures.ts';
 
 export const NAMESPACE = 'prod';
 
@@ -46,9 +47,10 @@ const RULES: RequestRules = {
 
 export function createWorld(authority: Authority, now: Date) {
   const state = { authority: authority as Authority | undefined, now, rules: RULES };
-  const services = new Map<string, Service>();
-  const secrets = createObjects<Secret>();
-  const events = createEvents();
+  const cluster = createCluster();
+  const services = cluster.objects<Service>(SERVICES);
+  const secrets = cluster.objects<Secret>(SECRETS);
+  const { events } = cluster;
   const calls = { keys: 0, reads: 0, deletes: 0, annotated: 0 };
   const observed: string[] = [];
   const keyOf = (name: string) => `${NAMESPACE}/${name}`;
@@ -58,41 +60,35 @@ export function createWorld(authority: Authority, now: Date) {
     return secret !== undefined && isServing(secret) ? toStoredSecret(secret) : undefined;
   };
   const allStored = () => secrets.list().filter(isServing).map(toStoredSecret);
-  const add = (service: Service) => void services.set(keyOf(service.metadata?.name ?? ''), service);
   let steady: Reconcile | undefined;
 
   const client = {
-    get: ({ resource }: Resource, { name }: NamedRef) => {
-      if (resource !== SECRETS.resource) return Promise.resolve(services.get(keyOf(name)) as never);
-      calls.reads++;
-      return Promise.resolve(secrets.read(keyOf(name)) as never);
+    ...cluster.client,
+    get: (kind: Resource, ref: NamedRef) => {
+      if (kind.resource === SECRETS.resource) calls.reads++;
+      return cluster.client.get(kind, ref) as Promise<never>;
     },
-    create: (_resource: Resource, secret: Secret) => {
-      const exists = secrets.read(keyOf(secret.metadata?.name ?? '')) !== undefined;
-      if (exists) return Promise.reject(new ApiError(409, 'already exists', 'AlreadyExists'));
-      return secrets.create(secret) as Promise<never>;
-    },
-    replace: (_resource: Resource, secret: Secret) => secrets.replace(secret) as Promise<never>,
-    delete: (_resource: Resource, { name }: NamedRef) => {
+    // A refused creation counts as no write.
+    create: (kind: Resource, secret: Secret) =>
+      secrets.read(objectKey(secret.metadata ?? {})) === undefined
+        ? (cluster.client.create(kind, secret) as Promise<never>)
+        : Promise.reject(new ApiError(409, 'already exists', 'AlreadyExists')),
+    delete: (kind: Resource, ref: NamedRef) => {
       calls.deletes++;
-      secrets.remove(keyOf(name));
-      return Promise.resolve('deleted' as const);
+      return cluster.client.delete(kind, ref);
     },
-    patchMerge: (_resource: Resource, { name }: NamedRef, patch: object) => {
+    patchMerge: (kind: Resource, ref: NamedRef, patch: object) => {
       calls.annotated++;
-      const service = services.get(keyOf(name));
-      const { metadata } = patch as { metadata: { annotations: Record<string, string | null> } };
-      if (service !== undefined) add(annotated(service, metadata.annotations));
-      return Promise.resolve(service as never);
+      return cluster.client.patchMerge<never>(kind, ref, patch);
     },
   };
   const stores = {
     synced: () => true,
-    service: (key: string) => services.get(key),
+    service: services.read,
     claimants: (secretKey: string) =>
-      [...services.values()].filter((one) =>
-        requests.claims(one).some(({ secretName }) => keyOf(secretName) === secretKey),
-      ),
+      services
+        .list()
+        .filter((one) => requests.claims(one).some(({ secretName }) => keyOf(secretName) === secretKey)),
     secret: stored,
     secrets: allStored,
     secretsOf: (key: string) => allStored().filter((secret) => keyOf(markedService(secret) ?? '') === key),
@@ -138,21 +134,13 @@ export function createWorld(authority: Authority, now: Date) {
   };
   const leaf = (name?: string) => new X509Certificate(file('tls.crt', name));
   const world = { services, secrets, events, inventory, contended, calls, observed, reconciler, run };
-  return Object.assign(state, { ...world, secret, file, leaf, add });
+  return Object.assign(state, { ...world, secret, file, leaf, add: services.add });
 }
 
 function claimed(service: Service, rules: RequestRules, purpose?: LeafPurpose) {
   const claim = claimOf(service, rules, purpose);
   const { name = '', uid = '', creationTimestamp } = service.metadata ?? {};
   return claim && { secretName: claim.secretName, name, uid, createdAt: creationTimestamp, own: false };
-}
-
-function annotated(service: Service, change: Readonly<Record<string, string | null>>): Service {
-  const merged: Record<string, string | null> = { ...service.metadata?.annotations, ...change };
-  const annotations = Object.fromEntries(
-    Object.entries(merged).flatMap(([name, value]) => (value === null ? [] : [[name, value] as const])),
-  );
-  return { ...service, metadata: { ...service.metadata, annotations } };
 }
 
 /** A Service that requests the Secret `db-tls`, unless `annotations` says otherwise. */

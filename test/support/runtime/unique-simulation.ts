@@ -203,22 +203,16 @@ export function createSimulation(policy: CompiledPolicy, random: () => number, i
 
   /** Releases waiting steps in random order until all tasks have ended. Time moves in random increments. */
   const run = async (tasks: readonly Promise<unknown>[]): Promise<void> => {
-    let failure: Error | undefined;
-    let left = tasks.length;
-    for (const task of tasks)
-      task
-        .catch(
-          (error: unknown) =>
-            (failure ??= error instanceof Error ? error : new Error('it failed', { cause: error })),
-        )
-        .finally(() => (left -= 1));
-    while (left > 0 && failure === undefined) {
+    let isRunning = true;
+    const all = Promise.all(tasks).finally(() => (isRunning = false));
+    all.catch(() => undefined); // thrown below
+    while (isRunning) {
       await new Promise(setImmediate);
       if (chance(0.2)) catchUp();
       if (chance(0.25)) now += [10, 1_000, 20_000, 65_000][Math.floor(random() * 4)] ?? 0;
       waiting.splice(Math.floor(random() * waiting.length), 1)[0]?.();
     }
-    if (failure !== undefined) throw failure;
+    await all;
   };
 
   /** Reconciles the next queued key. A key that fails goes to the end of the queue and is retried after all others. */

@@ -13,13 +13,7 @@ import { encodeRecord, QUIESCE_ANNOTATION } from '../../../restore/quiesce/plan.
 import { quiescePass } from './quiesce.ts';
 
 const CLUSTERS = { group: 'cluster.x-k8s.io', resource: 'clusters' };
-const PAUSE = {
-  apiGroup: 'cluster.x-k8s.io',
-  resource: 'clusters',
-  matchLabels: { pause: 'yes' },
-  path: 'spec.paused',
-  value: true,
-};
+const PAUSE = { ...SCALE, apiGroup: CLUSTERS.group, resource: 'clusters', path: 'spec.paused', value: true };
 const labels = { pause: 'yes' };
 
 let cluster: QuiesceCluster;
@@ -49,6 +43,11 @@ const replicas = (name = 'app', namespace?: string) =>
   cluster.get(DEPLOYMENTS, name, namespace)?.spec?.replicas;
 const state = (name = 'drill') =>
   cluster.windows.get(name)?.status?.conditions?.find(({ type }) => type === 'Quiesced');
+/** The object `app`, with this record. */
+const put = (text: string, spec: { replicas: number }, marks: Record<string, string> = labels) => {
+  const annotations = { [QUIESCE_ANNOTATION]: text };
+  cluster.put(DEPLOYMENTS, { name: 'app', labels: marks, annotations }, spec);
+};
 const marks = () => cluster.get(DEPLOYMENTS, 'app')?.metadata?.annotations;
 
 test('an open window pauses in order, and its end undoes it in reverse order', async () => {
@@ -123,13 +122,9 @@ test('if others change the field, their value is restored at the end, and after 
 
 describe('a record that is', () => {
   const forged = (mac: string) => JSON.stringify({ path: 'spec.replicas', set: 3, was: 99, times: 1, mac });
+  const before = { path: 'spec.replicas', set: 0, was: 7, times: 1 };
   const record = (name: string) =>
-    encodeRecord(
-      DEPLOYMENTS,
-      { metadata: { namespace: 'ops', name } },
-      { path: 'spec.replicas', set: 0, was: 7, times: 1 },
-      sign,
-    );
+    encodeRecord(DEPLOYMENTS, { metadata: { namespace: 'ops', name } }, before, sign);
   const gatehouse = { 'gatehouse.dev/quiesced': 'true' };
 
   test.each([
@@ -138,27 +133,21 @@ describe('a record that is', () => {
     ['of another object', record('other')],
     ['too long', 'x'.repeat(9_000)],
   ])('%s does nothing', async (_what, text) => {
-    cluster.put(
-      DEPLOYMENTS,
-      { name: 'app', labels: gatehouse, annotations: { [QUIESCE_ANNOTATION]: text } },
-      { replicas: 3 },
-    );
+    put(text, { replicas: 3 }, gatehouse);
     cluster.rules = [SCALE];
     await pass();
     expect([replicas(), cluster.writes]).toEqual([3, []]);
   });
 
   test('in a backup is undone, even without a window', async () => {
-    const annotations = { [QUIESCE_ANNOTATION]: record('app') };
-    cluster.put(DEPLOYMENTS, { name: 'app', labels: gatehouse, annotations }, { replicas: 0 });
+    put(record('app'), { replicas: 0 }, gatehouse);
     cluster.rules = [SCALE];
     await pass();
     expect(replicas()).toBe(7);
   });
 
   test('of another cluster is reported, and the object stays paused', async () => {
-    const annotations = { [QUIESCE_ANNOTATION]: record('app').replace(/"mac":"../, '"mac":"xx') };
-    cluster.put(DEPLOYMENTS, { name: 'app', labels, annotations }, { replicas: 0 });
+    put(record('app').replace(/"mac":"../, '"mac":"xx'), { replicas: 0 });
     await begin();
     expect([replicas(), state()?.reason]).toEqual([0, 'ForeignRecord']);
   });
