@@ -4,11 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { readManifests } from '../../src/cli/deploy-manifests.ts';
 import type { Resource } from '../../src/kube/object.ts';
-import {
-  mutatingWebhookConfigurations,
-  namespaces,
-  validatingWebhookConfigurations,
-} from '../../src/kube/well-known.ts';
+import { namespaces } from '../../src/kube/well-known.ts';
 import {
   ADMISSION_POLICIES,
   DATACENTERS,
@@ -24,19 +20,9 @@ import {
   seeInForce,
   startGatehouse,
   untilRefused,
-  webhooksOf,
 } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
-import {
-  condition,
-  type Conditioned,
-  datacenter,
-  entriesOfPolicies,
-  isTrue,
-  server,
-  type Server,
-  serversPolicy,
-} from '../support/objects.ts';
+import { condition, type Conditioned, datacenter, isTrue, server, type Server } from '../support/objects.ts';
 import { recordOf } from '../support/owner-scene.ts';
 
 let cluster: Cluster;
@@ -123,13 +109,6 @@ test('a forged deletionTimestamp of a new object skips no policy', async () => {
     expect((await cluster.admin.get<Server>(SERVERS, ref(name)))?.spec.tier).toBe('standard');
 });
 
-test('policies of equal scope share one webhook entry', async () => {
-  await cluster.apply(serversPolicy('servers-too', { validate: { immutable: ['spec.serial'] } }));
-  await policyIs('servers-too', isTrue('WebhooksInstalled'));
-  for (const kind of [validatingWebhookConfigurations, mutatingWebhookConfigurations])
-    expect(entriesOfPolicies({ webhooks: await webhooksOf(cluster, kind) })).toHaveLength(1);
-});
-
 test('a policy that does not compile reports where and why, and its previous version remains in force', async () => {
   const good = await cluster.admin.get<Conditioned & { spec: object }>(ADMISSION_POLICIES, {
     name: 'servers',
@@ -154,23 +133,6 @@ test('a policy that does not compile reports where and why, and its previous ver
 
   await cluster.admin.patchMerge(ADMISSION_POLICIES, { name: 'servers' }, { spec: good?.spec ?? {} });
   await policyIs('servers', isTrue('Ready'));
-});
-
-const WEBHOOKS = {
-  apiGroups: ['admissionregistration.k8s.io'],
-  resources: ['validatingwebhookconfigurations'],
-};
-
-test.each([
-  ['kinds of Gatehouse', { apiGroups: ['gatehouse.dev'], resources: ['admissionpolicies'] }],
-  ['webhook configurations', WEBHOOKS],
-  ['leases', { apiGroups: ['coordination.k8s.io'], resources: ['leases'] }],
-  ['everything', { apiGroups: ['*'], resources: ['*'] }],
-])('a policy that would govern %s is refused', async (_what, match) => {
-  await cluster.apply(serversPolicy('lockout', { match, validate: { immutable: ['spec.x'] } }));
-  const refused = await policyIs('lockout', (object) => condition(object, 'Ready')?.status === 'False');
-  expect(condition(refused, 'Ready')?.reason).toBe('LockoutScope');
-  await cluster.admin.delete(ADMISSION_POLICIES, { name: 'lockout' });
 });
 
 const USERS: Resource = resourceOf('people.example.com', 'users', 'User', false);

@@ -126,10 +126,6 @@ describe('rules that ask the API server what the requester may do', () => {
           expression: "object.data.?channel.orValue('') != 'production' || variables.may.allowed()",
           message: MESSAGE,
         },
-        {
-          name: 'health',
-          expression: "!has(object.data.health) || authorizer.path('/metrics').check('get').allowed()",
-        },
       ],
     },
     auditAnnotations: [{ key: 'why', valueExpression: 'variables.may.reason()' }],
@@ -179,11 +175,5 @@ describe('rules that ask the API server what the requester may do', () => {
       }
     });
     expect((await refusal(create(alice, { channel: 'production' }, 'theirs'))).message).toContain(MESSAGE);
-  });
-
-  test('rules can also ask about paths', async () => {
-    await create(cluster.admin, { health: 'x' });
-    const { message } = await refusal(create(alice, { health: 'x' }));
-    expect(message).toContain("authorizer.path('/metrics')");
   });
 });

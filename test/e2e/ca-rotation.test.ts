@@ -99,17 +99,6 @@ test('service-ca e2e forced-ca-rotation, cert-manager TestDynamicSource_CARotati
   expect(await replica.metrics()).toMatch(/gatehouse_rotation_phase\{phase="steady"\} 1/);
 });
 
-test('text of its own Secret and bundle that programs cannot read is written again', async () => {
-  const [before, roots] = [await served(), await bundle()];
-  const folded = Buffer.from(before.chain.replaceAll('\n', '')).toString('base64');
-  await cluster.admin.patchMerge(secrets, SERVING, { data: { 'tls.crt': folded } });
-  await eventually('the Secret is repaired', async () => (await served()).chain === before.chain);
-  await seeEvent(cluster, SYSTEM_NAMESPACE, 'gatehouse', 'SecretRepaired');
-  await cluster.admin.patchMerge(configMaps, BUNDLE, { data: { 'ca.crt': `# api: ${roots}` } });
-  await eventually('the bundle is repaired', async () => (await bundle()) === roots);
-  await seeEvent(cluster, SYSTEM_NAMESPACE, BUNDLE.name, 'BundleRepaired');
-});
-
 test('an immutable bundle is named once, with the cause, and has an Event', async () => {
   const roots = await bundle();
   await cluster.admin.patchMerge(configMaps, BUNDLE, { immutable: true });

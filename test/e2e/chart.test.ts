@@ -9,13 +9,7 @@ import type { KubeObject } from '../../src/json/kube-object.ts';
 import { established, startCluster, type Cluster } from '../support/cluster.ts';
 import { testsSandbox } from '../support/control-plane.ts';
 import { definitionOf } from '../support/definitions.ts';
-import {
-  chartNotes,
-  lintChart,
-  renderChart,
-  type ChartOptions,
-  type RenderOptions,
-} from '../support/helm.ts';
+import { chartNotes, lintChart, renderChart, type ChartOptions } from '../support/helm.ts';
 import { HAS_KUBECTL } from '../support/kubectl.ts';
 import { kustomized, dryRunApply, parseManifests } from '../support/kustomization.ts';
 
@@ -116,12 +110,7 @@ type Effect = [
   others?: Readonly<Record<string, unknown>>,
 ];
 
-/** A value that adds an argument to the command of the controllers. */
-const argOf = (value: string, given: boolean, arg: string): Effect => {
-  return [value, given, CONTROLLERS, 'container.args', ['controllers', arg]];
-};
-
-/** Of every value of the chart. */
+/** Of every value of the chart that does not only add a component. */
 const EFFECTS: readonly Effect[] = [
   ['image.repository', 'r.io:5000/g', DEPLOYMENT, 'container.image', 'r.io:5000/g:0.1.0'],
   ['image.tag', '2024', DEPLOYMENT, 'container.image', 'gatehouse:2024'],
@@ -159,20 +148,10 @@ const EFFECTS: readonly Effect[] = [
   ['compat.openshift', true, role('openshift-compat'), 'rules.0.resources', ['services']],
   ['compat.certManager', true, CONTROLLERS, 'container.args', BOTH_COMPAT, { compat: { openshift: true } }],
   ['compat.certManager', true, role('cert-manager-compat'), 'rules.0.resources', ['certificates']],
-  ...['certificates', 'conversions', 'injection', 'restores'].map((part) =>
-    argOf(`parts.${part}.enabled`, false, `--without=${part}`),
-  ),
-  argOf('statusPage', true, '--status-page'),
-  argOf('policyReports', true, '--policy-reports'),
-  argOf('compilePolicies', true, '--compile-policies'),
-  ['compilePolicies', true, DEPLOYMENT, 'container.args', ['webhook', '--compile-policies']],
   ['distributeBundles', true, role('distribute-bundles'), 'rules.1.verbs', ['create', 'update', 'delete']],
-  ['deleteSecrets', true, role('delete-secrets'), 'rules.0.verbs', ['delete']],
-  ['restarts', true, role('restarts'), 'rules.0.resources', ['pods']],
   ['restore.velero.enabled', true, role('detector-velero'), 'rules.0.resources', ['restores'], VELERO],
   [TRUSTED, 'backups', DETECTOR, 'spec.namespaces', ['backups'], VELERO],
   [TRUSTED, 'backups', DETECTOR, 'spec.principals.0.group', 'system:serviceaccounts:backups', VELERO],
-  ['restore.rehearsal.enabled', true, JOB, 'apiVersion', 'batch/v1'],
   ['restore.rehearsal.schedule', '0 5 * * 0', JOB, 'spec.schedule', '0 5 * * 0', REHEARSED],
   ['restore.rehearsal.claimName', 'bucket', JOB, VOLUME, BUCKET, REHEARSED],
   ['restore.rehearsal.resources', LARGE, JOB, 'job.container.resources.limits.memory', '1Gi', REHEARSED],
@@ -190,17 +169,17 @@ const EFFECTS: readonly Effect[] = [
 ];
 
 /** The other components are in the default output or in an overlay. */
-const WITH_COMPONENT: readonly (readonly [component: string, options: RenderOptions])[] = [
-  ['delete-secrets', { values: { deleteSecrets: true } }],
-  ['restarts', { values: { restarts: true } }],
-  ['without-certificates', { values: { parts: { certificates: { enabled: false } } } }],
-  ['without-conversions', { values: { parts: { conversions: { enabled: false } } } }],
-  ['without-injection', { values: { parts: { injection: { enabled: false } } } }],
-  ['without-restores', { values: { parts: { restores: { enabled: false } } } }],
-  ['status-page', { values: { statusPage: true } }],
-  ['policy-reports', { values: { policyReports: true } }],
-  ['restore-rehearsal', { values: REHEARSED }],
-  ['compile-policies', { values: { compilePolicies: true } }],
+const WITH_COMPONENT: readonly (readonly [component: string, values: Readonly<Record<string, unknown>>])[] = [
+  ['delete-secrets', { deleteSecrets: true }],
+  ['restarts', { restarts: true }],
+  ['without-certificates', { parts: { certificates: { enabled: false } } }],
+  ['without-conversions', { parts: { conversions: { enabled: false } } }],
+  ['without-injection', { parts: { injection: { enabled: false } } }],
+  ['without-restores', { parts: { restores: { enabled: false } } }],
+  ['status-page', { statusPage: true }],
+  ['policy-reports', { policyReports: true }],
+  ['restore-rehearsal', REHEARSED],
+  ['compile-policies', { compilePolicies: true }],
 ];
 
 /** The paths of all values that are not groups. */
@@ -214,12 +193,15 @@ function leaves(values: Readonly<Record<string, unknown>>, schema: unknown, pref
   });
 }
 
-test('every value of the chart has a row in the table of effects', () => {
+test('every value of the chart has a row in the table of effects, or adds a component', () => {
   const chart = (name: string) =>
     parse(readFileSync(join(DEPLOY, 'chart', 'gatehouse', name), 'utf8')) as Record<string, unknown>; // generated file
-  expect([...new Set(EFFECTS.map(([value]) => value))].toSorted()).toEqual(
-    leaves(chart('values.yaml'), chart('values.schema.json')).toSorted(),
-  );
+  const schema = chart('values.schema.json');
+  const covered = [
+    ...EFFECTS.map(([value]) => value),
+    ...WITH_COMPONENT.flatMap(([, values]) => leaves(values, schema)),
+  ];
+  expect([...new Set(covered)].toSorted()).toEqual(leaves(chart('values.yaml'), schema).toSorted());
 });
 
 describe('the chart as Helm renders it', () => {
@@ -260,10 +242,10 @@ describe('the chart as Helm renders it', () => {
 
   test.each(WITH_COMPONENT)(
     'equals the default with the component when %s is enabled',
-    async (name, options) => {
+    async (name, values) => {
       if (!HAS_KUBECTL) return; // kubectl.ts logs that it is missing
       const composed = await kustomized('overlays/default', { components: [name] });
-      expect(byName((await renderChart(options)).map(plain))).toEqual(withoutNamespace(composed));
+      expect(byName((await renderChart({ values })).map(plain))).toEqual(withoutNamespace(composed));
     },
   );
 

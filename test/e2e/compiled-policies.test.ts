@@ -176,22 +176,6 @@ describe('checks', () => {
     await seeCompiled(NAME, '2/3');
   });
 
-  test('a policy on creations alone does not need a webhook entry', async () => {
-    const match = { ...specOf('password').match, operations: ['CREATE'] };
-    await cluster.apply({ ...passwords('password'), ...{ spec: { match, validate: RULES_ONLY } } });
-    await seeCompiled(NAME, '1/1');
-    await eventually('no entry', async () => (await webhooks()).length === 0);
-    await eventually(
-      'Ready',
-      async () => (await statusOf(NAME))?.conditions?.find(({ type }) => type === 'Ready')?.status === 'True',
-    );
-    expect((await refusal(create('wrong', { password: 'x' }))).message).toContain(
-      'ValidatingAdmissionPolicy',
-    );
-    await cluster.apply(passwords('password'));
-    await seeCompiled(NAME, '2/3');
-  });
-
   test('a policy with compile: Never is not installed', async () => {
     const compiled = () =>
       cluster.admin.get(validatingAdmissionPolicies, { name: `${NAME}.policies.gatehouse.dev` });
@@ -276,12 +260,6 @@ describe('defaults and mutations', () => {
     await cluster.apply(admissionPolicy(NAME, specOf('gold')));
     await seeInForce(cluster, NAME);
     await eventually('the default', async () => (await tierOfNew()) === 'gold');
-  });
-
-  test('an older API server leaves the changes to the webhook', async ({ skip }) => {
-    skip(isServed, 'this API server serves MutatingAdmissionPolicies');
-    await seeCompiled(NAME, '1/4');
-    expect((await enforcerOfDefaults())?.reason).toContain('serves no');
   });
 
   test('the API server takes the changes over, and the webhook is asked about what is left only', async ({

@@ -129,10 +129,6 @@ describe('under failurePolicy: Ignore', () => {
         await create(`${name}-${lane}-b`),
       ]),
     );
-    console.log(
-      name,
-      Object.entries(Object.groupBy(outcomes.flat(), (one) => one)).map(([k, v]) => `${k} ${v.length}`),
-    );
     expect(outcomes.flat()).not.toContain('stored');
   });
 });

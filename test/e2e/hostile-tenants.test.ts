@@ -135,13 +135,6 @@ describe('a Service has the name of another one', () => {
       expect((await replica.readyz()).ok).toBe(true);
     },
   );
-
-  test('a Secret may have a name of the maximum length', async () => {
-    const longest = `${'a'.repeat(63)}.`.repeat(3) + 'b'.repeat(61);
-    expect(longest).toHaveLength(253);
-    await ask('longest', { [WISH]: longest });
-    expect(namesOf(await seeCertificate(longest))).toContain('DNS:longest.shop.svc');
-  });
 });
 
 describe('a Service names a Secret that a tenant has prepared', () => {

@@ -253,25 +253,6 @@ describe('C1: a restore replaces the authority in use with an older valid one', 
   });
 });
 
-test('C1: everything together, including the webhook configurations, is repaired within 5 s', async () => {
-  const before = await snapshot();
-  await rotate('everything');
-  const now = await snapshot();
-  await overwriteAll(before);
-  for (const [index, kind] of CONFIGURATIONS.entries())
-    await overwrite(kind, CONFIGURATION, { webhooks: before.configurations[index]?.webhooks ?? [] });
-  await repaired('everything', async () => {
-    const after = await snapshot();
-    return (
-      after.bundle === now.bundle &&
-      after.authority['generations.json'] === now.authority['generations.json'] &&
-      after.serving['tls.crt'] !== before.serving['tls.crt'] &&
-      after.configurations.flatMap(bundlesOf).every((one) => one === now.bundle)
-    );
-  });
-  await repaired('admission', () => admitter.admit(0).then(() => true));
-});
-
 describe('C2: a restore replaces the authority in use with an unusable one', () => {
   const stranger = async () =>
     await createAuthority({

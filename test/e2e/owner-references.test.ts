@@ -135,21 +135,6 @@ test('G4: a child that has another controller by now keeps that controller, and 
   expect(report.status?.relink).toMatchObject({ failed: 0 });
 });
 
-test('G5: an owner that was deleted and recreated before the sweep is linked by its new uid, and the child survives', async () => {
-  const backup = await scene.backUp('replaced', 'phoenix');
-  await scene.open('g5');
-  await scene.restorer.create(SERVERS, backup);
-  const first = await scene.restorer.create(DATACENTERS, datacenter('phoenix'));
-  await cluster.admin.delete(DATACENTERS, { name: 'phoenix' });
-  const second = await scene.restorer.create(DATACENTERS, datacenter('phoenix'));
-  await scene.close('g5');
-  const linked = await scene.find('replaced');
-  expect(ownersOf(linked).map(({ uid }) => uid)).toEqual([second.metadata?.uid]);
-  expect(JSON.stringify(linked)).not.toContain(first.metadata?.uid);
-  await sleep(SURVIVES_MS);
-  expect(ownersOf(await scene.find('replaced'))).toHaveLength(1);
-});
-
 test('after a link, the manager of the owner applies it again without a conflict, and still controls it', async () => {
   const manager = { fieldManager: 'server-controller' };
   const apply = async (owners: readonly OwnerReference[]) =>

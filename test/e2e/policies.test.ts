@@ -10,13 +10,7 @@ import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { Resource } from '../../src/kube/object.ts';
 import { POLICY_EXCEPTIONS } from '../../src/runtime/resources.ts';
 import { configMaps, customResourceDefinitions, pods } from '../../src/kube/well-known.ts';
-import {
-  ADMISSION_POLICIES,
-  createNamespace,
-  DATACENTERS,
-  SERVERS,
-  type Cluster,
-} from '../support/cluster.ts';
+import { ADMISSION_POLICIES, createNamespace, SERVERS, type Cluster } from '../support/cluster.ts';
 import { testsSandbox } from '../support/control-plane.ts';
 import { definitionOf, versionOf, withSpec, resourceOf } from '../support/definitions.ts';
 import {
@@ -32,7 +26,6 @@ import type { Replica } from '../support/gatehouse.ts';
 import {
   admissionPolicy,
   condition,
-  datacenter,
   isTrue,
   server,
   type Conditioned,
@@ -347,18 +340,6 @@ describe('a policy that uses all features', () => {
       expect(await cluster.admin.get(configMaps, ref(name))).toBeUndefined();
     }
     await release('modes');
-  });
-
-  test('a dangling reference that an update keeps does not disable the rules about its target', async () => {
-    const orphan = { namespace: 'shop', name: 'orphan' };
-    await cluster.admin.create(DATACENTERS, datacenter('doomed'));
-    await cluster.admin.create(SERVERS, server('shop', 'orphan', 'doomed'));
-    await cluster.admin.delete(DATACENTERS, { name: 'doomed' });
-    await eventually('the deletion reaches Gatehouse, and the update is refused', async () => {
-      const answer = await refusal(cluster.admin.patchMerge(SERVERS, orphan, { spec: { units: 2 } }, dryRun));
-      return answer.message.includes('refs.dc is absent: ') ? true : undefined;
-    });
-    await cluster.admin.delete(SERVERS, orphan);
   });
 
   test('the audit counts the existing objects that violate a stricter rule', async () => {

@@ -161,19 +161,9 @@ describe('an author who lacks permission to read Secrets', () => {
   test.each<[string, Partial<AdmissionPolicySpec>, string]>([
     ['a reference to Secrets', { validate: { references: [toSecret] } }, 'get secrets in all namespaces'],
     [
-      'a reference with a field for the namespace',
-      { validate: { references: [{ ...toSecret, namespacePath: 'spec.tier' }] } },
-      'get secrets in all namespaces',
-    ],
-    [
       'params in the namespace of each object',
       { params: { apiGroup: '', resource: 'secrets', name: 'db' } },
       'get secrets "db" in all namespaces',
-    ],
-    [
-      'the Namespace of each object',
-      label('string(size(namespaceObject.metadata.name))'),
-      'get namespaces in all namespaces',
     ],
     [
       'the audit of all Secrets',

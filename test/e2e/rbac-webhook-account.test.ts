@@ -221,16 +221,6 @@ test('the account reads only what admission needs', async () => {
   );
 });
 
-test('of all Secrets, the account reads only the one with its serving certificate', async () => {
-  const secret = { group: '', resource: 'secrets' };
-  const own = { ...secret, namespace: SYSTEM_NAMESPACE };
-  expect(await may(webhook, { ...own, verb: 'list', name: 'gatehouse-serving' })).toBe(true);
-  for (const name of ['gatehouse-authority', 'gatehouse-reads', 'gatehouse-webhook-path'])
-    for (const verb of ['list', 'get']) expect(await may(webhook, { ...own, verb, name }), name).toBe(false);
-  for (const namespace of [undefined, 'kube-system'])
-    expect(await may(webhook, { ...secret, verb: 'list', namespace })).toBe(false);
-});
-
 test('neither account can create a token for the account of an administrator', async () => {
   const namespace = 'kube-system';
   const name = 'root';

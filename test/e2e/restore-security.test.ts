@@ -201,13 +201,6 @@ describe('S3: a restorer', () => {
     expect(live?.spec.close).not.toBe(true);
   });
 
-  test('can close its own window', async () => {
-    await cluster.admin.create(RESTORE_WINDOWS, window('s3-mine', { principals: [{ user: VELERO.user }] }));
-    expect(
-      await outcomeOf(restorer.patchMerge(RESTORE_WINDOWS, { name: 's3-mine' }, { spec: { close: true } })),
-    ).toBe('allowed');
-  });
-
   test('cannot make its window count as swept, even after it closed', async () => {
     const principals = [{ user: FORMER.user }];
     await cluster.admin.create(RESTORE_WINDOWS, window('s3-former', { principals }));
@@ -253,19 +246,6 @@ describe('S4: a window from a backup', () => {
     const past = new Date(Date.now() - HOUR_MS).toISOString();
     expect(await opening('s4-a', {}, restored)).toContain('a window that comes from a backup stays closed');
     expect(await opening('s4-b', { expiresAt: past })).toContain('spec.expiresAt');
-  });
-
-  test('is rare, because every window is excluded from backups permanently', async () => {
-    const created = await cluster.admin.create(RESTORE_WINDOWS, window('s4-label'));
-    const leftOut = { 'velero.io/exclude-from-backup': 'true' };
-    expect(created.metadata.labels).toMatchObject(leftOut);
-    const labels = { 'velero.io/exclude-from-backup': null };
-    const changed = await cluster.admin.patchMerge(
-      RESTORE_WINDOWS,
-      { name: 's4-label' },
-      { metadata: { labels } },
-    );
-    expect(changed.metadata?.labels).toMatchObject(leftOut);
   });
 });
 
@@ -389,25 +369,6 @@ describe('S7: the window of a Restore', () => {
     expect(await ofRestore(restore.metadata?.uid)).toBeDefined();
     await cluster.admin.delete(RESTORE_DETECTORS, { name: 'late' });
   });
-});
-
-test('S8: overlapping windows of one user defer what any of them defers', async () => {
-  const principals = [{ user: VELERO.user }];
-  await cluster.admin.create(
-    RESTORE_WINDOWS,
-    window('s8-updates', { principals, match: { operations: ['UPDATE'] } }),
-  );
-  await cluster.admin.create(
-    RESTORE_WINDOWS,
-    window('s8-strict', { principals, overrides: { references: 'Enforce' } }),
-  );
-  const verdict = () => verdictOf(restorer, child('team-a', 's8'), { dryRun: true });
-  await untilOpen('s8-strict');
-  expect(await verdict()).toContain('spec.zone');
-  await cluster.admin.create(RESTORE_WINDOWS, window('s8-wide', { principals }));
-  expect(await verdict()).toBe('allowed');
-  for (const name of ['s8-updates', 's8-strict', 's8-wide'])
-    await cluster.admin.delete(RESTORE_WINDOWS, { name });
 });
 
 /** Waits until the leader has opened the window: then every replica that runs here knows it. */

@@ -4,13 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { KubeClient } from '../../src/kube/client.ts';
 import { clusterAdmin } from '../../src/cli/sandbox/tour-objects.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
-import {
-  ADMISSION_POLICIES,
-  DATACENTERS,
-  RESTORE_WINDOWS,
-  SERVERS,
-  type Cluster,
-} from '../support/cluster.ts';
+import { DATACENTERS, RESTORE_WINDOWS, SERVERS, type Cluster } from '../support/cluster.ts';
 import { enforceExamples, startGatehouse, outcomeOf, seePhase } from '../support/gatehouse-cluster.ts';
 import { condition, datacenter, server, restoreWindow, inShop } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
@@ -96,27 +90,4 @@ test('the violation disappears when the datacenter is created', async () => {
   const clean = await seePhase(cluster, 'drill', 'Completed');
   expect(clean.status?.violations).toMatchObject({ total: 0, items: [] });
   expect(condition(clean, 'IntegrityVerified')?.status).toBe('True');
-});
-
-test('a window with only exempt violations completes', async () => {
-  await cluster.admin.create(RESTORE_WINDOWS, window('exempting'));
-  expect(await verdict(restorer, 'exempt')).toBe('allowed');
-  await cluster.admin.patchMerge(
-    ADMISSION_POLICIES,
-    { name: 'servers' },
-    {
-      spec: {
-        exceptions: [
-          { name: 'legacy', reason: 'moved next week', names: ['exempt'], checks: ['references'] },
-        ],
-      },
-    },
-  );
-  await eventually(
-    'the exception is in force',
-    async () => !(await verdict(alice, 'exempt', true)).includes('spec.datacenter'),
-  );
-  await cluster.admin.patchMerge(RESTORE_WINDOWS, { name: 'exempting' }, { spec: { close: true } });
-  const clean = await seePhase(cluster, 'exempting', 'Completed');
-  expect(clean.status?.violations).toMatchObject({ total: 0, items: [] });
 });

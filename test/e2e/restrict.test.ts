@@ -111,15 +111,6 @@ test('a target can be deleted once no object refers to it', async () => {
   await untilHeld(DATACENTERS, { name: 'fra2' }, '"s7"');
 });
 
-test('an object that is being deleted does not protect its target', async () => {
-  await dc('left');
-  await put('leaving', 'left', { finalizers: ['example.com/hold'] });
-  await untilHeld(DATACENTERS, { name: 'left' });
-  await cluster.admin.delete(SERVERS, inShop('leaving'));
-  await removeDc('left');
-  await cluster.admin.patchMerge(SERVERS, inShop('leaving'), { metadata: { finalizers: null } });
-});
-
 test('each object of a collection is checked separately', async () => {
   for (const name of ['c1', 'c2', 'c3']) {
     await cluster.admin.create(DATACENTERS, {
@@ -196,15 +187,4 @@ test('the garbage collector waits until no object refers to the collected object
   expect(await cluster.admin.get(configMaps, inShop('part'))).toBeDefined();
   await cluster.admin.delete(SERVERS, inShop('user'));
   await absent('the part', configMaps, inShop('part'));
-});
-
-test('a policy with enforcement Warn warns, and the target can be deleted', async () => {
-  await cluster.apply(
-    serversPolicy('stays', {
-      enforcement: 'Warn',
-      validate: { references: [{ ...toDatacenter, onTargetDelete: 'Restrict' }] },
-    }),
-  );
-  await eventually('the target can be deleted', () => removeDc('probe'));
-  expect(await cluster.admin.get(SERVERS, inShop('probe'))).toBeDefined();
 });

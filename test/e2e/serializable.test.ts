@@ -78,24 +78,6 @@ test('a target cannot be deleted right after a referrer is created, and can be r
   }
 });
 
-test('a target that is being deleted cannot get new references', async () => {
-  await cluster.admin.create(DATACENTERS, {
-    ...datacenter('held'),
-    metadata: { name: 'held', finalizers: ['example.com/hold'] },
-  });
-  await removeDc('held');
-  expect((await refusal(create('in-held', 'held'))).message).toContain('is being deleted');
-  await cluster.admin.patchMerge(DATACENTERS, { name: 'held' }, { metadata: { finalizers: null } });
-});
-
-test('a dry run stores no intent, and stored writes leave none', async () => {
-  await dc('dry');
-  await eventually('all intents are gone', async () => (await intents()).length === 0);
-  await create('dry', 'dry', { dryRun: true });
-  await cluster.admin.delete(DATACENTERS, { name: 'dry' }, { dryRun: true });
-  expect(await intents()).toEqual([]);
-});
-
 /** Whether the request succeeded. A request that the death of a replica has cut off has an unknown result. */
 async function outcomeOf(request: Promise<unknown>): Promise<'done' | 'refused' | 'busy' | 'unknown'> {
   try {

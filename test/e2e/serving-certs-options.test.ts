@@ -11,7 +11,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { secrets, services } from '../../src/kube/well-known.ts';
 import { applyBackstop } from '../support/backstop.ts';
-import { createNamespace, localService, type Cluster, untilGone } from '../support/cluster.ts';
+import { createNamespace, localService, type Cluster } from '../support/cluster.ts';
 import { startGatehouse } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
 import { seeEvent } from '../support/injection-objects.ts';
@@ -28,13 +28,11 @@ beforeAll(async () => {
     prepare: async (started) => {
       await started.applyFolder('components/openshift-compat');
       await applyBackstop(started, ['openshift']);
-      await started.applyFolder('components/delete-secrets');
     },
     settings: {
       compat: 'openshift',
       'serving-cert-dns-suffixes': 'apps.example.com',
       'serving-cert-namespace-suffixes': 'shop=shop.example.com,pay=pay.apps.example.com',
-      'serving-cert-on-removal': 'delete',
       'serving-cert-cluster-ips': 'true',
     },
   }));
@@ -171,19 +169,6 @@ async function mutualTls(server: SecretObject, client: SecretObject): Promise<st
   });
 }
 
-test('a Service chooses the key algorithm and the time of its renewal', async () => {
-  const wish = {
-    'gatehouse.dev/serving-cert-key-algorithm': 'Ed25519',
-    'gatehouse.dev/serving-cert-renew-after': '20%',
-  };
-  await cluster.admin.create(services, asked('modern', 'modern-tls', wish));
-  const secret = await seeSecret('modern-tls');
-  expect(new X509Certificate(text(secret, 'tls.crt')).publicKey.asymmetricKeyType).toBe('ed25519');
-  const verdict = await nodeVerdict(presentedBy(secret), text(secret, 'ca.crt'), 'modern.shop.svc');
-  expect(verdict).toBe('ok');
-  expect(secret.metadata?.annotations).toMatchObject({ 'gatehouse.dev/serving-cert-renew-after': '20%' });
-});
-
 test('key stores are in the Secret, follow their inputs, and are not rewritten unnecessarily', async () => {
   await cluster.admin.create<SecretObject>(secrets, {
     metadata: named('stores'),
@@ -216,16 +201,6 @@ test('L3: the older of two Services with one Secret gets it; the younger gets an
   expect(namesOf(await seeSecret('shared-tls'))).toContain('DNS:elder.shop.svc');
   await cluster.admin.delete(services, named('elder'));
   await seeSecret('shared-tls', (secret) => namesOf(secret).includes('DNS:younger.shop.svc'));
-});
-
-test('L6: the Secret of a Service that stops requesting it is deleted, if the operator enables this', async () => {
-  await cluster.admin.create(services, asked('fickle', 'fickle-tls'));
-  await seeSecret('fickle-tls');
-  await cluster.admin.patchMerge(services, named('fickle'), {
-    metadata: { annotations: { 'gatehouse.dev/serving-cert-secret-name': 'renamed-tls' } },
-  });
-  await seeSecret('renamed-tls');
-  await untilGone(cluster, secrets, named('fickle-tls'));
 });
 
 test.each([false, true])(

@@ -12,7 +12,6 @@ import type { KubeObject } from '../../src/json/kube-object.ts';
 import { configMaps, mutatingWebhookConfigurations, secrets } from '../../src/kube/well-known.ts';
 import { READS_SECRET } from '../../src/runtime/policies/read-records.ts';
 import {
-  ADMISSION_POLICIES,
   CLUSTER_ROLE_BINDINGS,
   SYSTEM_NAMESPACE,
   type Cluster,
@@ -23,7 +22,6 @@ import { enforceExamples, startGatehouse } from '../support/gatehouse-cluster.ts
 import type { Replica } from '../support/gatehouse.ts';
 import { eventually } from '../support/processes.ts';
 import { runGatehouse, type Ran } from '../support/review-command.ts';
-import { admissionPolicy } from '../support/objects.ts';
 
 let cluster: Cluster;
 let replica: Replica;
@@ -120,21 +118,6 @@ test('the command exits with 0 for a healthy cluster, as text, JSON and YAML', a
     ['third-party-tls', 'Valid'],
   ]);
   expect(Object.keys(parse(yaml.stdout) as StatusReport)).toEqual(Object.keys(report));
-});
-
-test('the command shows the reason why a policy does not compile, and exits with 1', async () => {
-  const broken = admissionPolicy('broken', {
-    match: { apiGroups: [''], resources: ['configmaps'] },
-    validate: { rules: [{ name: 'odd', expression: 'object.spec +', message: 'no' }] },
-  });
-  await cluster.admin.create(ADMISSION_POLICIES, broken);
-  const { code, stdout } = await eventually('the policy was judged', async () => {
-    const ran = await statusAs('admin');
-    return /^ {2}broken +False/m.test(ran.stdout) ? ran : undefined;
-  });
-  expect(stdout).toMatch(/Needs attention:\n {2}- AdmissionPolicy broken: /);
-  expect(code).toBe(1);
-  await cluster.admin.delete(ADMISSION_POLICIES, { name: 'broken' });
 });
 
 test('the output lists each part that the user lacks permission to read, and shows the others', async () => {

@@ -305,16 +305,6 @@ test('a ConversionPolicy in the input converts objects if the definition calls a
   );
 });
 
-test('a version that the definition does not serve is denied', async () => {
-  const { outcomes } = await review({
-    policies: [policy({})],
-    objects: [object('Server', { name: 'a' }, {}, 'v2')],
-  });
-  expect(outcomes[0]?.messages).toEqual([
-    'Server is not served in infra.example.com/v2, only in infra.example.com/v1, infra.example.com/v1beta1',
-  ]);
-});
-
 test('integers beyond 2^53 stay exact, in YAML and in JSON', async () => {
   const policies = [policy(rules({ expression: 'object.spec.id == 9007199254740993' }))];
   const text = `apiVersion: ${GROUP}/v1\nkind: Server\nmetadata: { name: a, namespace: shop }\nspec: { id: 9007199254740993 }\n`;
