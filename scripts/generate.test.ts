@@ -4,11 +4,10 @@ import { expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 
 import { customResourceDefinitions } from '../src/api/crds.ts';
-import { annotationProblem, TRUST_BUNDLE_SIGNER } from '../src/pki/annotations.ts';
+import { annotationProblem, CLIENT_CERT_SECRET_NAME, TRUST_BUNDLE_SIGNER } from '../src/pki/annotations.ts';
 import { RENDERERS, ROOT, staleFiles } from './generate.ts';
 import { readKustomization } from './kustomization.ts';
-import { ANNOTATION_KEYS, METADATA_KEYS } from './reference/annotations.ts';
-import { ROWS } from './render-dashboard.ts';
+import { ANNOTATION_KEYS, METADATA_KEYS } from './reference/annotation-keys.ts';
 
 const files = new Map(RENDERERS.flatMap((render) => render()).map(({ path, text }) => [path, text]));
 
@@ -32,15 +31,6 @@ function defaultsInLists(value: unknown, path: string): readonly string[] {
     return defaultsInLists(inner, here);
   });
 }
-
-test('every query of the dashboard selects only the chosen job, and its legend names the labels of its lines', () => {
-  const queries = ROWS.flatMap(({ panels }) => panels).flatMap((panel) => Object.entries(panel.queries));
-  for (const [legend, expr] of queries) {
-    expect(expr).toContain('job=~"$job"');
-    for (const [, label = ''] of legend.matchAll(/\{\{(\w+)\}\}/g))
-      expect(expr, legend).toMatch(new RegExp(`by \\([^)]*\\b${label}\\b`));
-  }
-});
 
 test('in install.yaml, every object comes after its dependencies', () => {
   const text = files.get('deploy/install.yaml') ?? '';
@@ -69,15 +59,20 @@ test('every command and every field of every kind has a description', () => {
   }
 });
 
-test('the reference lists every annotation and label in the source', () => {
-  const written = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' })
+const textsIn = (folder: string): readonly string[] =>
+  readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
     .filter((path) => path.endsWith('.ts') && !path.includes('.test'))
-    .map((path) => readFileSync(join(ROOT, 'src', path), 'utf8'))
+    .map((path) => readFileSync(join(ROOT, folder, path), 'utf8'));
+
+test('the reference lists every annotation and label in the source, and no other', () => {
+  const written = textsIn('src')
     .flatMap((text) => [...text.matchAll(/= '((?:[a-z]+\.)?gatehouse\.dev\/[a-z-]+)'/g)])
     .map(([, key]) => key);
   expect(written).not.toEqual([]);
   const known = [...METADATA_KEYS, TRUST_BUNDLE_SIGNER];
   expect(written.filter((key = '') => !known.includes(key))).toEqual([]);
+  const texts = [...textsIn('src'), ...textsIn('scripts/chart'), CLIENT_CERT_SECRET_NAME].join();
+  expect(METADATA_KEYS.filter((key) => !texts.includes(key.replace('<version>', '')))).toEqual([]);
 });
 
 test('no documented annotation of an object that users write counts as misspelt', () => {

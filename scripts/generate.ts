@@ -6,14 +6,12 @@ import { customResourceDefinitions } from '../src/api/crds.ts';
 import { createProgram } from '../src/cli/program.ts';
 import { toYaml } from '../src/cli/terminal/output.ts';
 import { readKustomization } from './kustomization.ts';
-import { annotationsPage } from './reference/annotations.ts';
 import { cliPage } from './reference/cli.ts';
 import { kindPage, type Definition } from './reference/kind.ts';
 import { messagesPage } from './reference/messages.ts';
 import { metricsPage } from './reference/metrics.ts';
 import { mistakesPage } from './reference/mistakes.ts';
 import { renderChart, type GeneratedFile } from './render-chart.ts';
-import { renderDashboard } from './render-dashboard.ts';
 
 export const ROOT = join(import.meta.dirname, '..');
 const YAML = { lineWidth: 120, aliasDuplicateObjects: false };
@@ -42,7 +40,6 @@ function renderInstall(): readonly GeneratedFile[] {
 
 function renderReference(): readonly GeneratedFile[] {
   const pages = [
-    annotationsPage(),
     cliPage(createProgram('gatehouse')),
     messagesPage(),
     metricsPage(),
@@ -58,7 +55,6 @@ function renderReference(): readonly GeneratedFile[] {
 /** In this order: the later ones read files that the earlier ones have written. */
 export const RENDERERS: readonly (() => readonly GeneratedFile[])[] = [
   renderCrds,
-  () => [{ path: 'deploy/monitoring/dashboard.json', text: renderDashboard() }],
   renderInstall,
   () => renderChart(ROOT),
   renderReference,

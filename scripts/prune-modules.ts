@@ -23,14 +23,14 @@ export function isNeeded(path: string): boolean {
   return !NEVER.test(name) && !(parts.length > 1 && FOLDERS.has(parts[0] ?? ''));
 }
 
-export interface ModuleFile {
+interface ModuleFile {
   /** `@scope/name`, or `name/node_modules/other`. */
   readonly pack: string;
   readonly path: string;
   readonly bytes: number;
 }
 
-export function* filesOf(modules: string): Generator<ModuleFile> {
+function* filesOf(modules: string): Generator<ModuleFile> {
   for (const entry of readdirSync(modules, { recursive: true, withFileTypes: true })) {
     if (!entry.isFile()) continue;
     const file = join(entry.parentPath, entry.name);

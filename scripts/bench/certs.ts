@@ -21,20 +21,9 @@ const { values: flags } = parseArgs({
 });
 const PARTS = {
   leaves: measureLeaves,
-  services: async () => [...(await onKubeApiserver()), ...(await measureServices('sandbox'))],
+  services: measureServices,
   memory: measureMemory,
 } satisfies Record<string, () => Promise<readonly Figure[]>>;
-
-/** Without a control plane, the rest is measured and the target counts as missed. */
-async function onKubeApiserver(): Promise<readonly Figure[]> {
-  try {
-    return await measureServices('kube-apiserver');
-  } catch (error) {
-    console.warn('kube-apiserver:', error);
-    const target = { wanted: 'a measurement', met: false };
-    return [{ what: 'Services in parallel, kube-apiserver', measured: 'none, see above', target }];
-  }
-}
 
 const COUNTS: readonly (readonly [KeyAlgorithm, number, number?])[] = [
   ['ECDSA-P256', 2_000, 500],

@@ -11,10 +11,11 @@ export type ClusterProcess = Awaited<ReturnType<typeof startClusterProcess>>;
 /** GATEHOUSE_ARRANGEMENT=split measures the leader of two processes. */
 const arrangement = process.env.GATEHOUSE_ARRANGEMENT === undefined ? 'single' : 'both';
 
-export type ClusterKind = 'sandbox' | 'kube-apiserver';
-
 /** With the CRDs and RBAC of Gatehouse. @throws Error that says what to install when kube-apiserver is missing */
-export async function startClusterProcess(kind: ClusterKind, execArgv: readonly string[] = []) {
+export async function startClusterProcess(
+  kind: 'sandbox' | 'kube-apiserver',
+  execArgv: readonly string[] = [],
+) {
   const port = await freePort();
   const child = startChild<ClusterServer>('cluster-server.ts', {
     env: { GATEHOUSE_TEST_API: kind === 'sandbox' ? 'sandbox' : '' },

@@ -39,7 +39,7 @@ const milliseconds = (value: number): string => `${value.toFixed(1)} ms`;
 const { values: flags } = parseArgs({ options: { check: { type: 'boolean', default: false } } });
 
 async function measure(): Promise<readonly Figure[]> {
-  const { cluster, on } = await startCluster();
+  const cluster = await startClusterProcess('kube-apiserver');
   const { token, ...endpoint } = cluster.endpoint;
   const velero = createVelero({ ...endpoint, token: () => token });
   try {
@@ -55,7 +55,7 @@ async function measure(): Promise<readonly Figure[]> {
     const calls = await callsBetween(cluster, status?.lastSweep?.startedAt, status?.lastSweep?.finishedAt);
     await replica.program.stop(30_000);
     return [
-      ...latency(on, batches),
+      ...latency(cluster.version, batches),
       ...sweepFigures(status, calls),
       {
         what: 'memory (RSS) of the leader, the most during restore and sweep',
@@ -66,17 +66,6 @@ async function measure(): Promise<readonly Figure[]> {
   } finally {
     await velero.stop();
     await cluster.stop();
-  }
-}
-
-async function startCluster(): Promise<{ readonly cluster: ClusterProcess; readonly on: string }> {
-  try {
-    const cluster = await startClusterProcess('kube-apiserver');
-    return { cluster, on: `kube-apiserver ${cluster.version}` };
-  } catch (error) {
-    console.warn('kube-apiserver is missing; measured on the sandbox:', error);
-    const cluster = await startClusterProcess('sandbox', ['--max-old-space-size=4096']);
-    return { cluster, on: `sandbox ${cluster.version}` };
   }
 }
 
@@ -138,7 +127,7 @@ async function closeWindow({ client }: ClusterProcess): Promise<RestoreWindow> {
   );
 }
 
-function latency(on: string, batches: readonly Batch[]): readonly Figure[] {
+function latency(version: string, batches: readonly Batch[]): readonly Figure[] {
   return (['POST', 'PATCH'] as const).flatMap((method) => {
     const what = method === 'POST' ? 'creates' : 'patches of managedFields';
     const timesOf = (all: readonly Sent[]) =>
@@ -153,7 +142,7 @@ function latency(on: string, batches: readonly Batch[]): readonly Figure[] {
     const count = batches.flatMap(({ restored }) => timesOf(restored)).length;
     return [
       {
-        what: `${whole(count)} ${what} in a window, ${on}: added at p99`,
+        what: `${whole(count)} ${what} in a window, kube-apiserver ${version}: added at p99`,
         measured: milliseconds(added),
         target: atMost(added, LONGEST_ADDED_MS, milliseconds),
       },

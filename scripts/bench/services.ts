@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { startClusterProcess, type ClusterKind, type ClusterProcess } from './cluster-process.ts';
+import { startClusterProcess, type ClusterProcess } from './cluster-process.ts';
 import { atMost, percentile, type Figure } from './figures.ts';
 import { createNamespaces, createServices, namespaces } from './burst.ts';
 import { whole } from './table.ts';
@@ -12,10 +12,9 @@ const CALLS = 2;
 
 const seconds = (milliseconds: number): string => `${(milliseconds / 1_000).toFixed(2)} s`;
 
-/** @throws Error when the API server of this kind is not installed */
-export async function measureServices(kind: ClusterKind): Promise<readonly Figure[]> {
-  const cluster = await startClusterProcess(kind);
-  const on = `${kind} ${cluster.version}`;
+/** @throws Error when kube-apiserver is not installed */
+export async function measureServices(): Promise<readonly Figure[]> {
+  const cluster = await startClusterProcess('kube-apiserver');
   try {
     const first = await cluster.startReplica('one');
     await first.whenReady(60_000);
@@ -26,7 +25,7 @@ export async function measureServices(kind: ClusterKind): Promise<readonly Figur
     const p95 = percentile(waited, 0.95);
     return [
       {
-        what: `${whole(SERVICES)} Services in parallel, ${on}: from each create to its Secret, p95`,
+        what: `${whole(SERVICES)} Services in parallel, kube-apiserver ${cluster.version}: from each create to its Secret, p95`,
         measured: seconds(p95),
         target: atMost(p95, PATIENCE, seconds),
       },

@@ -12,6 +12,7 @@ const noRange = (type: string) =>
 test.each([
   ['9223372036854775807 + 1', 'integer overflow'],
   ['-9223372036854775808 - 1', 'integer overflow'],
+  ['-9223372036854775808 % -1', 'integer overflow'],
   ['18446744073709551615u + 1u', 'unsigned integer overflow'],
   ['9223372036854775808', 'invalid int literal'],
   ['1 / 0', 'division by zero'],

@@ -36,7 +36,7 @@ describe.runIf(RECORD)('recording', () => {
       }
     expect(failures).toEqual([]);
     refuseToRecord(subject.version.gitVersion);
-    writeRecording({ server: subject.version.gitVersion, cases });
+    await writeRecording({ server: subject.version.gitVersion, cases });
   });
 });
 

@@ -47,7 +47,6 @@ import { askedFrom, namespaceFrom, paramsFrom } from '../support/native/requests
 import { isNightly } from '../support/nightly.ts';
 import { eventually } from '../support/processes.ts';
 import { createSeeded, type Seeded } from '../support/seeded.ts';
-import { CHANGED, COMPARED } from '../support/native/policies.ts';
 
 type Spec = Partial<AdmissionPolicySpec>;
 
@@ -261,15 +260,7 @@ async function auditOf(
 
 test('the API server judges as the webhook', PATIENT, async () => {
   const chance = createSeeded(1);
-  const placed = [
-    ...COMPARED.flatMap((spec, index) =>
-      Array.from({ length: spec.params === undefined ? 1 : 4 }, (_, copy) => {
-        const name = `compared-${index}-${copy}`;
-        return placedIn(name, policyOf(spec, name), chance, 8 * SHARE);
-      }),
-    ),
-    ...generatedFrom('checks', chance, 8 * SHARE, specFrom, 16),
-  ];
+  const placed = generatedFrom('checks', chance, 24 * SHARE, specFrom, 11);
   await install(placed);
   const told = await askAll(placed, 100);
   const audit = await auditOf(told);
@@ -319,12 +310,8 @@ test('the API server makes the same changes as the webhook', PATIENT, async ({ s
   skip(!mutates, 'this API server serves no MutatingAdmissionPolicies');
   const chance = createSeeded(2);
   const placed = [
-    ...CHANGED.map((spec, index) => {
-      const name = `changed-${index}`;
-      return placedIn(name, policyOf(spec, name), chance, 16 * SHARE);
-    }),
-    ...generatedFrom('defaults', chance, 8 * SHARE, defaultingSpecFrom, 16),
-    ...generatedFrom('changes', chance, 16 * SHARE, mutatingSpecFrom, 16),
+    ...generatedFrom('defaults', chance, 10 * SHARE, defaultingSpecFrom, 16),
+    ...generatedFrom('changes', chance, 20 * SHARE, mutatingSpecFrom, 16),
   ];
   await install(placed);
   const told = await askAll(placed, 200, ['CREATE', 'UPDATE']);

@@ -1,7 +1,6 @@
-import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { CelError, compileCel } from '../../src/cel/cel.ts';
-import { objectIn, parseJson, type JsonObject } from '../../src/json/json.ts';
+import { corpus } from '../fuzz/seeds.ts';
 
 /** Expressions with the answer of Kubernetes 1.37 in ValidatingAdmissionPolicies. Gatehouse gives the same one. */
 type Answer =
@@ -16,36 +15,9 @@ const EXCEPTIONS: Readonly<Record<string, { readonly ours: Answer; readonly why:
   },
 };
 
-interface Case {
-  readonly expression: string;
-  readonly result?: unknown;
-  readonly error?: string;
-  readonly compileError?: string;
-}
+const { bindings, cases } = corpus;
 
-const file = new URL('../data/cel-corpus-1.37.json', import.meta.url);
-const corpus = parseJson(readFileSync(file, 'utf8')) as JsonObject; // our own file
-const cases = corpus.cases as unknown as readonly Case[];
-
-/** The recorded object's name began with `e` and a number. */
-const object = {
-  ...objectIn(corpus, 'object'),
-  metadata: { ...objectIn(corpus, 'object', 'metadata'), name: 'e1' },
-};
-const bindings = {
-  object,
-  oldObject: null,
-  namespaceObject: { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'default' } },
-  request: {
-    ...objectIn(corpus, 'request'),
-    name: 'e1',
-    kind: { group: 'infra.example.com', version: 'v1', kind: 'Server' },
-    resource: { group: 'infra.example.com', version: 'v1', resource: 'servers' },
-    userInfo: { username: 'admin', groups: ['system:masters', 'system:authenticated'] },
-  },
-};
-
-function recordedAnswer({ result, error, compileError }: Case): Answer {
+function recordedAnswer({ result, error, compileError }: (typeof cases)[number]): Answer {
   if (error !== undefined) return { kind: 'error', message: error };
   if (compileError !== undefined) return { kind: 'compileError', message: compileError };
   return { kind: 'result', value: result };

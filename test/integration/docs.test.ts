@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 
 import { type Block, partsOf, proseOf } from '../../scripts/markdown.ts';
-import { METADATA_KEYS } from '../../scripts/reference/annotations.ts';
+import { METADATA_KEYS } from '../../scripts/reference/annotation-keys.ts';
 import { type Page, pages, ROOT, scriptOf } from '../support/doc-pages.ts';
 import { TRUST_BUNDLE_SIGNER } from '../../src/pki/annotations.ts';
 import { customResourceDefinitions } from '../../src/api/crds.ts';

@@ -13,7 +13,7 @@ interface Rule {
 interface Dashboard {
   readonly panels: readonly {
     readonly title: string;
-    readonly targets?: readonly { readonly expr: string }[];
+    readonly targets?: readonly { readonly expr: string; readonly legendFormat: string }[];
   }[];
   readonly templating: { readonly list: readonly { readonly query: string | { readonly query: string } }[] };
 }
@@ -58,6 +58,14 @@ test.each([...rules.map(({ alert, expr }) => ({ title: alert, expr })), ...queri
     expect(missing(expr)).toEqual([]);
   },
 );
+
+test('every query of the dashboard selects only the chosen job, and its legend names the labels of its lines', () => {
+  for (const { expr, legendFormat } of dashboard.panels.flatMap(({ targets = [] }) => targets)) {
+    expect(expr).toContain('job=~"$job"');
+    for (const [, label = ''] of legendFormat.matchAll(/\{\{(\w+)\}\}/g))
+      expect(expr, legendFormat).toMatch(new RegExp(`by \\([^)]*\\b${label}\\b`));
+  }
+});
 
 test('the dashboard selects jobs with an exported metric', () => {
   const asked = dashboard.templating.list.flatMap(({ query }) =>

@@ -45,6 +45,16 @@ test('checks that need the webhook stay there, each with its reason', () => {
   expect(checks).toEqual(reasons.map(([check, reason]) => ({ check, by: 'Webhook', reason })));
 });
 
+test('an expression has a line break only if a comment needs one: the API server drops a warning that quotes it', () => {
+  const rules = ['object.spec.on', 'object.spec.on // x'].map((expression) => ({ expression }));
+  const { pairs } = compileNative(policyOf({ enforcement: 'Warn', validate: { rules } }), OPTIONS);
+  const validations = [
+    { expression: '(object.spec.on) ? true : false' },
+    { expression: '(object.spec.on // x\n) ? true : false' },
+  ];
+  expect(pairs).toMatchObject([{ policy: { spec: { validations } } }]);
+});
+
 test('with match conditions, only a policy that denies compiles: the API server would only warn if a condition fails', () => {
   const match = {
     apiGroups: [GROUP],

@@ -37,6 +37,8 @@ export interface ControlPlane {
 export type ControlPlaneProcesses = ReturnType<typeof processesOf>;
 
 export interface AuditEvent {
+  /** Absent in the sandbox. */
+  readonly auditID?: string;
   readonly verb: string;
   readonly requestURI: string;
   readonly stageTimestamp: string;

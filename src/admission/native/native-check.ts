@@ -33,6 +33,10 @@ export const IGNORED_CONDITIONS =
 
 export const inWebhook = (check: string, reason: string): NativeCheck => ({ check, by: 'Webhook', reason });
 
+/** A line break ends a comment. Without one, the API server can warn about an error: it quotes the expression in a header. */
+export const enclosed = (expression: string): string =>
+  expression.includes('//') ? `(${expression}\n)` : `(${expression})`;
+
 export const inWords = ({ name }: Pick<CompiledPolicy, 'name'>, field: string, message: string): string =>
   `${field === '' ? '' : `${shorten(field, 256)}: `}${message} (policy ${name})`;
 

@@ -1,7 +1,7 @@
 /** Exceptions as CEL. Each expression is total: it is true or false for every request. */
 import type { NormalSelector } from '../../json/label-selector.ts';
 import type { CompiledException, CompiledPolicy } from '../policy/compiled-policy.ts';
-import { generatedName, type NativeAuditAnnotation, type NativeVariable } from './native-check.ts';
+import { enclosed, generatedName, type NativeAuditAnnotation, type NativeVariable } from './native-check.ts';
 
 export interface NativeExceptions {
   readonly variables: readonly NativeVariable[];
@@ -31,7 +31,7 @@ export function compileNativeExceptions(policy: CompiledPolicy): NativeException
         checks === undefined || checks.includes(group) || (check !== undefined && checks.includes(check)),
     );
     if (covering.length === 0) return expression;
-    return `${covering.map(({ name }) => `variables.${name}`).join(' || ')} || (${expression}\n)`;
+    return `${covering.map(({ name }) => `variables.${name}`).join(' || ')} || ${enclosed(expression)}`;
   };
   const named = lasting.map(
     ({ exception, name }) =>

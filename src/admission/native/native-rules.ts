@@ -5,6 +5,7 @@ import { KEEP } from '../policy/immutable/immutable.ts';
 import { fixedMessage, LONGEST_MADE_MESSAGE } from '../policy/rules/rules.ts';
 import type { CompiledExpression } from '../policy/expressions/expression.ts';
 import {
+  enclosed,
   inWebhook,
   inWords,
   type NativeCheck,
@@ -122,7 +123,8 @@ function validationOf(policy: CompiledPolicy, rule: CompiledRule): Validation {
   const named = (text: string) => (rule.name.startsWith('rules[') ? text : `${text} (rule ${rule.name})`);
   const { program } = expression;
   return {
-    expression: program.type === 'bool' ? program.expression : `(${program.expression}\n) ? true : false`,
+    expression:
+      program.type === 'bool' ? program.expression : `${enclosed(program.expression)} ? true : false`,
     message: inWords(policy, field, named(fixedMessage(rule))),
     ...(messageExpression === undefined
       ? {}

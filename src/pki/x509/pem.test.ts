@@ -41,6 +41,13 @@ test.each([
   ['no line ends', (pem: string) => pem.replaceAll('\n', '')],
   ['the label X509 CERTIFICATE', (pem: string) => pem.replaceAll('CERTIFICATE', 'X509 CERTIFICATE')],
   ['the label TRUSTED CERTIFICATE', (pem: string) => pem.replaceAll('CERTIFICATE', 'TRUSTED CERTIFICATE')],
+  ['an unfinished PEM block before it', (pem: string) => `-----BEGIN X-----\n${pem}`],
+  ['dashes and a null byte before it', (pem: string) => `-----\n\0\n${pem}`],
+  ['spaces at line ends, and tabs', (pem: string) => pem.replaceAll('\n', ' \n\t')],
+  [
+    'one character a line',
+    (pem: string) => pem.replace(/(?<=^-+BEGIN.*\n)[^-]+/gm, (der) => Array.from(der).join('\n')),
+  ],
   ['a decorative line', (pem: string) => `--- BEGIN certificates of the team ---\n${pem}`],
 ])('%s is normalised', (_what, disfigure) => {
   const disfigured = disfigure(bundle);

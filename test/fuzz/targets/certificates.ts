@@ -72,49 +72,6 @@ export const pem = fuzzTarget('PEM', 25, pemTexts, (text) => {
   if (parsed !== undefined) hold(parsePrivateKeyPem(parsed) === parsed, 'the key has changed');
 });
 
-const certificates = splitCertificates(server.chain + bundle);
-const NOISE = [
-  '',
-  '\n',
-  '\r\n',
-  'subject=CN = db\n',
-  '# a bundle\n\n',
-  '-----\n',
-  '\ufeff',
-  '\0\n',
-  '-----BEGIN X-----\n',
-];
-const block = (der: Uint8Array, width: number, end: string): string => {
-  const lines =
-    Buffer.from(der)
-      .toString('base64')
-      .match(new RegExp(`.{1,${width}}`, 'g')) ?? [];
-  return ['-----BEGIN CERTIFICATE-----', ...lines, '-----END CERTIFICATE-----', ''].join(end);
-};
-
-const layouts = fc.array(
-  fc.tuple(
-    fc.nat({ max: certificates.length - 1 }),
-    fc.constantFrom(64, 76, 1, 10_000),
-    fc.constantFrom('\n', '\r\n', '\n\n', ' \n\t'),
-    fc.constantFrom(...NOISE),
-  ),
-  { maxLength: 6 },
-);
-
-/** The parser finds all certificates in order, for any layout and any text between them. */
-export const pemBundle = fuzzTarget('PEM bundle', 15, layouts, (parts) => {
-  const wanted = parts.flatMap(([index]) => certificates[index] ?? []);
-  const text = parts
-    .map(([index, width, end, noise]) => noise + block(certificates[index]?.raw ?? Buffer.of(), width, end))
-    .join('');
-  const found = splitCertificates(text).map(({ fingerprint256 }) => fingerprint256);
-  hold(
-    found.join() === wanted.map(({ fingerprint256 }) => fingerprint256).join(),
-    `it found ${found.length}`,
-  );
-});
-
 const keyTexts = fc.oneof(
   fc
     .tuple(mutatedText(KEYS), fc.constantFrom('\n', '\r\n'), fc.constantFrom('', server.chain))

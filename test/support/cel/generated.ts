@@ -7,10 +7,15 @@ import type { MatrixCase, Tagged } from './matrix.ts';
 import type { JsonObject } from '../../../src/json/json.ts';
 import type { Schema } from '../../../src/machinery/schema/schema.ts';
 
+const QUANTITIES = '1.5Gi 100m 10Mi .5k 4.Ki -12e6 +0.0000000001 3E 9223372036854775807 8Ei -9Ei 1n 0u'.split(
+  ' ',
+);
+
 const TEXTS = [
-  ...['', ' é😀 '],
-  ...'a b abc a,b 1 -7 1.5 true %s %d ^a+$ ( UTC +02:00 1.5Gi 100m 10Mi 0'.split(' '),
+  ...['', ' é😀 ', '\u0000\t\n', '"\'\\/', '\u2028\u202e\ufeff', '${a}'],
+  ...'a b abc a,b 1 -7 1.5 true %s %d ^a+$ ( UTC +02:00 0'.split(' '),
   ...'10.0.0.0/8 10.1.0.0/16 10.1.2.3 ::1 fe80::/10 1.2.3 v1.2'.split(' '),
+  ...QUANTITIES,
   ...['2026-01-02T03:04:05Z', '1h30m', 'https://a.example:8443/p?q=1#f', '/p', 'uuid', 'example.com/name'],
 ];
 
@@ -18,13 +23,13 @@ const VALUES: Readonly<Record<string, readonly (string | Tagged)[]>> = {
   bool: ['true', 'false', { bool: true }],
   int: ['0', '1', '-1', '2', '63', '9223372036854775807', { int: '3' }, { int: '-9223372036854775808' }],
   uint: ['0u', '1u', { uint: '18446744073709551615' }],
-  double: ['0.0', '1.5', '-2.25', '1e10', { double: '3' }],
+  double: ['0.0', '-0.0', '1.5', '-2.25', '1e10', '5e-324', '1e21', '9007199254740993.0', { double: '3' }],
   string: [...TEXTS.map((text) => JSON.stringify(text)), ...TEXTS.map((text): Tagged => ({ string: text }))],
   bytes: ["b'a'", { bytes: 'YWJj' }],
   null: ['null', { null: null }],
   timestamp: ["timestamp('2026-01-02T03:04:05Z')", { timestamp: '1969-12-31T23:59:59.5Z' }],
   duration: ["duration('1h30m')", { duration: '-1500000000' }],
-  'kubernetes.Quantity': ["quantity('1.5Gi')", "quantity('100m')", "quantity('10Mi')"],
+  'kubernetes.Quantity': QUANTITIES.map((text) => `quantity('${text}')`),
   'kubernetes.URL': ["url('https://a.example:8443/p?q=1#f')"],
   'net.IP': ["ip('10.1.2.3')", "ip('::1')"],
   'net.CIDR': ["cidr('10.0.0.0/8')", "cidr('10.1.0.0/16')", "cidr('fe80::/10')"],

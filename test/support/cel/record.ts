@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 
-import { corpusBindings } from '../../fuzz/seeds.ts';
+import { corpus as recorded } from '../../fuzz/seeds.ts';
 import {
   isSameVerdict,
   readMatrix,
@@ -91,10 +91,9 @@ export async function recordedCorpus(newest: Oracle): Promise<string> {
     (_key, value: unknown, context?: { source: string }) =>
       typeof value === 'number' && context !== undefined ? JSON.rawJSON(context.source) : value,
   ) as Corpus; // our own file
-  const variables = Object.fromEntries(Object.keys(corpusBindings).map((name) => [name, 'dyn']));
-  const bindings = Object.fromEntries(
-    Object.entries(corpusBindings).map(([name, value]) => [name, taggedJson(value)]),
-  );
+  const values = Object.entries(recorded.bindings);
+  const variables = Object.fromEntries(values.map(([name]) => [name, 'dyn']));
+  const bindings = Object.fromEntries(values.map(([name, value]) => [name, taggedJson(value)]));
   const answers = await newest(
     corpus.cases.map(({ expression }) => ({ expression, variables, bindings, result: 'bool' })),
   );

@@ -93,7 +93,7 @@ export async function byWebhook(
 const PATHS = [
   ...['spec.tier', 'spec.units', 'spec.note', 'spec.limits.cpu', 'spec.limits.memory', 'spec.enabled'],
   ...['spec.list[0]["a~/b"]', 'spec.list[*].name', 'spec.list[*].deep.er', 'spec.in.side[*].out'],
-  'spec["a~/b"]',
+  ...['spec["a~/b"]', 'spec["a~/b"]["c/d"]', 'spec.list[*].deep[*]["a~/b"]', 'spec.list[1]["a~/b"]'],
   ...['metadata.labels["example.com/rack"]', 'metadata.annotations["example.com/team"]'],
 ];
 

@@ -12,7 +12,11 @@ type Exception = NonNullable<Spec['exceptions']>[number];
 const CONDITIONS = [
   ...['object.spec.tier in ["gold", "silver"]', 'object.spec.?units.orValue(1) <= 3', 'object.spec.enabled'],
   ...['object.spec.list.all(one, one != "a")', 'has(object.spec.note)', 'object != null'],
-  'request.dryRun == false',
+  ...[
+    'request.dryRun == false',
+    'object.spec.absent.deeper == 1',
+    '!has(request.name) || request.name != "b"',
+  ],
   ...['request.operation != "UPDATE" || object.spec.units >= oldObject.spec.units', 'variables.units > 2'],
   ...['request.userInfo.username != "mallory"', '!("guests" in request.userInfo.groups)', '!variables.many'],
   '!has(request.subResource) || request.userInfo.username != "ada"',
@@ -33,6 +37,7 @@ const MADE = [
   '"by " + request.userInfo.username',
   ...['string(object.spec.?note.orValue(""))', '"units: " + string(variables.units)', 'variables.absent'],
 ];
+const MADE_OF_PARAMS = '"one of " + params.spec.tiers.join(", ")';
 const FIELDS = ['spec.tier', 'metadata.labels["example.com/rack"]', 'spec.list[0]'];
 const PATHS = [...FIELDS, 'spec.units', 'spec', 'metadata.labels', 'spec.in', 'spec.namespace'];
 const REASONS = ['Forbidden', 'Invalid', 'RequestEntityTooLarge'] as const;
@@ -49,6 +54,7 @@ const some = <T>(chance: Seeded, items: readonly T[], most: number): T[] =>
 function ruleFrom(chance: Seeded, index: number, conditions: readonly string[]): Rule {
   const expression = chance.pick(conditions);
   const made = MADE.filter((one) => !one.includes('absent'));
+  if (conditions.some((one) => one.includes('params'))) made.push(MADE_OF_PARAMS);
   return given({
     name: maybe(chance, 0.8, () => `r${index}`),
     expression: expression,
@@ -73,7 +79,7 @@ function exceptionFrom(chance: Seeded, index: number, checks: readonly string[])
     objectSelector: maybe(chance, 0.3, () =>
       chance.pick([
         { matchLabels: { app: 'web' } },
-        { matchExpressions: [{ key: 'zone', operator: 'Exists' as const }] },
+        { matchExpressions: [{ key: 'zone', operator: chance.pick(['Exists', 'DoesNotExist'] as const) }] },
         { matchExpressions: [{ key: 'app', operator: 'NotIn' as const, values: ['db', ''] }] },
       ]),
     ),
@@ -86,10 +92,22 @@ const VALUES: readonly JsonValue[] = ['gold', '', 3, 1.5, true, null];
 function fieldSchemaFrom(chance: Seeded): JsonObject {
   const number = () => chance.below(6);
   const keywords: readonly (readonly [string, () => JsonValue])[] = [
-    ['type', () => chance.pick(['string', 'integer', 'number', 'array', 'boolean', ['string', 'null']])],
+    [
+      'type',
+      () =>
+        chance.pick([
+          'string',
+          'integer',
+          'number',
+          'array',
+          'boolean',
+          ['string', 'null'],
+          ['number', 'boolean'],
+        ]),
+    ],
     ['enum', () => [chance.pick(VALUES), 'silver', 2]],
     ['const', () => chance.pick(VALUES)],
-    ['pattern', () => chance.pick(['^[a-z]*$', '^.{3,4}$', 'o'])],
+    ['pattern', () => chance.pick(['^[a-zé😀]*$', '^.{3,4}$', 'o'])],
     ...['minLength', 'maxLength', 'minItems', 'maxItems', 'minimum', 'maximum', 'exclusiveMinimum'].map(
       (name) => [name, number] as const,
     ),
@@ -107,14 +125,19 @@ function schemaFrom(chance: Seeded): JsonObject {
     type: maybe(chance, 0.5, () => 'object'),
     required: maybe(chance, 0.5, () => some(chance, names, 2)),
     minProperties: maybe(chance, 0.2, () => 2),
+    maxProperties: maybe(chance, 0.2, () => 5),
     dependentRequired: maybe(chance, 0.2, () => ({ note: ['list'] })),
     properties: fields(),
     ...(chance.chance(0.3)
-      ? { if: condition, then: { properties: fields() }, else: { required: ['units'] } }
+      ? {
+          if: condition,
+          then: { properties: fields() },
+          else: { required: ['units'], properties: { note: false } },
+        }
       : {}),
     allOf: maybe(chance, 0.2, () => [{ properties: fields() }]),
   }) as JsonObject;
-  return { properties: { spec } };
+  return { required: ['spec'], properties: { spec } };
 }
 
 function validateFrom(chance: Seeded, conditions: readonly string[], isUpdate: boolean): Validate {
@@ -154,7 +177,9 @@ export function specFrom(chance: Seeded): Spec {
   const hasParams = enforcement !== 'Audit' && chance.chance(0.4);
   const matchConditions = some(chance, MATCH_CONDITIONS, chance.chance(0.3) ? 2 : 0);
   const operations = chance.pick(OPERATIONS);
-  const conditions = hasParams ? [...CONDITIONS, ...OF_PARAMS, ...OF_PARAMS] : CONDITIONS;
+  const all = hasParams ? [...CONDITIONS, ...OF_PARAMS, ...OF_PARAMS] : CONDITIONS;
+  // A warning about an error quotes the expression. The API server drops it if it has the line break after a comment.
+  const conditions = enforcement === 'Warn' ? all.filter((one) => !one.includes('//')) : all;
   const validate = validateFrom(chance, conditions, operations.includes('UPDATE'));
   const checks = [
     'rules',
@@ -186,6 +211,7 @@ export function specFrom(chance: Seeded): Spec {
     ]),
     auditAnnotations: maybe(chance, 0.2, () => [
       { key: 'tier', valueExpression: 'string(object.spec.tier)' },
+      { key: 'nothing', valueExpression: 'null' },
       { key: 'who', valueExpression: 'string(request.userInfo.?username.orValue(""))' },
     ]),
     exceptions: maybe(chance, 0.4, () =>

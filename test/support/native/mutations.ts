@@ -33,7 +33,15 @@ const CONDITIONS = [
 
 const PLACES = [
   ...['spec tier', 'spec units', 'spec note', 'spec limits cpu', 'spec limits memory', 'spec list'],
-  ...['spec a~/b', 'spec in side out', 'spec', 'extra', 'extra 5', 'metadata labels example.com/rack'],
+  ...[
+    'spec a~/b',
+    'spec a~/b c/d',
+    'spec in side out',
+    'spec',
+    'extra',
+    'extra 5',
+    'metadata labels example.com/rack',
+  ],
   ...['metadata annotations a~b', 'metadata annotations'],
 ].map((place) => place.split(' '));
 const ITEMS = ['spec list 0', 'spec list 1 name', 'spec list 0 deep'].map((place) => place.split(' '));

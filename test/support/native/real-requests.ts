@@ -80,7 +80,8 @@ export function realRequest({ question }: Asked, namespace: KubeObject) {
     const query = dryRun ? 'dryRun=All' : '';
     const stored = old && withoutDeletion(old);
     const before: Step[] = stored === undefined ? [] : [{ method: 'POST', path: folder, body: stored }];
-    if (isInDeletion) before.push({ method: 'DELETE', path });
+    // A list waits for the API server's cache: with an older object in it, the API server judges a deletion twice.
+    if (isInDeletion) before.push({ method: 'DELETE', path }, { method: 'GET', path: folder });
     const release: Step = { method: 'PATCH', path, body: { metadata: { finalizers: null } } };
     const after: Step[] = [...(isInDeletion ? [release] : []), { method: 'DELETE', path }];
     return { before, request: theRequest(), after };
@@ -178,7 +179,10 @@ export function realClient({ call }: Transport, token: string, restorer: string)
     send,
     ask: async ({ validating, steps: { before, request, after } }: RealRequest) => {
       let last: RawAnswer | undefined;
-      for (const step of before) last = await prepare(step);
+      for (const step of before) {
+        const prepared = await prepare(step);
+        if (step.method !== 'GET') last = prepared;
+      }
       const version = last === undefined ? '' : textIn(parseJson(last.text), 'metadata', 'resourceVersion');
       const isUpdate = request.method === 'PUT' && request.body !== undefined;
       const sent = isUpdate ? { ...request, body: withVersion(request.body, version) } : request;

@@ -1,5 +1,5 @@
 /** Records what a real API server answers to the cases in test/data about admission policies. */
-import { closeSync, openSync, readSync, statSync, writeFileSync } from 'node:fs';
+import { statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
@@ -21,14 +21,15 @@ import {
 } from './recorded-policies.ts';
 import { createTransport } from '../transport.ts';
 import { caOf, launchPlane, readVersion, stopPlane } from '../control-plane-site.ts';
+import { readAuditLog } from '../control-plane.ts';
 import { readGroups } from '../control-plane-pool.ts';
 import { restoreEtcdSnapshot, takeIdleSnapshot } from '../etcd.ts';
 
 /** More would compete for the processors of a small machine. */
 const PLANES = 2;
 
-/** How long to wait after everything is in force. A case that differs from its recording gets more time each try. */
-const PATIENCE_MS: readonly number[] = [0, 2_000, 12_000];
+/** The API server takes policies over once a second. A case that differs from its recording gets more time each try. */
+const PATIENCE_MS: readonly number[] = [2_500, 5_000, 15_000];
 
 /** kube-controller-manager looks for new kinds every 30 s, and checks a policy only once. */
 const NEW_KINDS_MS = 40_000;
@@ -87,9 +88,9 @@ async function ask(plane: RecordingPlane, old: Recorded, patienceMs: number): Pr
   await plane.reset(hasBuiltInParams(old.setup));
   const send: Send = (request, user) => plane.send(request, user ?? ADMIN);
   const { setup, change = [], request, user } = old;
-  await install(plane, send, setup);
+  await install(send, setup);
+  if (change.length > 0) await sleep(patienceMs);
   for (const one of change) await send(one);
-  if (change.length > 0) await plane.seeEnforced(kindsIn([...setup, ...change]));
   const isAboutNewKind = old.status !== undefined && definitionsIn(setup).length > 0;
   await sleep(isAboutNewKind ? NEW_KINDS_MS + patienceMs : patienceMs);
   const { answer, audit } = await judged(plane, () => send(request, user ?? undefined));
@@ -114,13 +115,14 @@ async function judged(
   plane: RecordingPlane,
   request: () => ReturnType<Send>,
 ): Promise<Pick<Recorded, 'audit'> & { readonly answer: Answer }> {
+  const from = plane.auditSize();
   const raw = await request().catch(async (error: unknown) => {
     if (await plane.revive()) return undefined;
     throw error;
   });
   const message = 'the server closed the connection without a response';
   if (raw === undefined) return { answer: { code: 0, message, warnings: [] }, audit: null };
-  const annotations = Object.entries(await plane.auditOf(raw.headers['audit-id']?.[0] ?? ''));
+  const annotations = Object.entries(await plane.auditOf(raw.headers['audit-id']?.[0] ?? '', from));
   return {
     answer: answerOf(raw),
     audit: Object.fromEntries(annotations.filter(([key]) => !OF_REQUEST.test(key))),
@@ -133,7 +135,7 @@ const OF_REQUEST = /^(authorization|apiserver\.latency)\.k8s\.io\//;
 const hasBuiltInParams = (setup: Setup): boolean =>
   /"paramKind":\{"apiVersion":"(v1|[a-z]+\/|[a-z.]+\.k8s\.io\/)/.test(JSON.stringify(setup));
 
-async function install(plane: RecordingPlane, send: Send, setup: Setup): Promise<void> {
+async function install(send: Send, setup: Setup): Promise<void> {
   const definitions = definitionsIn(setup);
   await setUp(send, definitions);
   for (const { spec } of definitions)
@@ -145,7 +147,6 @@ async function install(plane: RecordingPlane, send: Send, setup: Setup): Promise
     send,
     setup.filter((one) => !isDefinition(one)),
   );
-  await plane.seeEnforced(kindsIn(setup));
 }
 
 type Definition = Manifest & {
@@ -161,11 +162,6 @@ const isDefinition = (one: Setup[number]): one is Definition =>
 
 const definitionsIn = (setup: Setup): readonly Definition[] => setup.filter(isDefinition);
 
-function kindsIn(all: readonly object[]): readonly Admission[] {
-  const text = JSON.stringify(all).toLowerCase();
-  return (['validating', 'mutating'] as const).filter((kind) => text.includes(`${kind}admissionpolic`));
-}
-
 function kept(answer: Answer): Answer {
   return JSON.parse(JSON.stringify(answer), (key, value: unknown) =>
     OF_THE_RUN.has(key) && typeof value === 'string' ? TIMES.get(key) : value,
@@ -176,10 +172,6 @@ const TIMES: ReadonlyMap<string, string> = new Map(
   ['deletionTimestamp', 'lastTransitionTime'].map((key) => [key, '<time>']),
 );
 const OF_THE_RUN = new Set(['uid', 'resourceVersion', 'creationTimestamp', 'time', ...TIMES.keys()]);
-
-type Admission = 'validating' | 'mutating';
-
-type Annotations = Readonly<Record<string, string>>;
 
 type RecordingPlane = Awaited<ReturnType<typeof startRecordingPlane>>;
 
@@ -198,7 +190,7 @@ async function startRecordingPlane(programs: string) {
   const send = senderTo(transport, plane.site.tokens.admin);
   const snapshot = await takeIdleSnapshot(etcd.url, 2_000);
   const groups = await readGroups(plane);
-  const markers = markersOf(send);
+  const log = join(plane.site.folder, 'audit.log');
   return {
     send,
     /** Removes what a case has left. @param restarted the API server never resumes a stopped cache of built-in params */
@@ -212,11 +204,14 @@ async function startRecordingPlane(programs: string) {
         apiServer.launch();
         await apiServer.whenReady();
       }
-      await markers.seeGone();
     },
-    /** Resolves when everything that was installed or removed before the call is in force. */
-    seeEnforced: markers.seeEnforced,
-    auditOf: auditReader(join(plane.site.folder, 'audit.log')),
+    auditSize: () => statSync(log).size,
+    /** The annotations of a request. The API server adds the event after it has answered. */
+    auditOf: async (id: string, from: number) => {
+      const find = () => readAuditLog(log, from).find(({ auditID }) => auditID === id);
+      const patience = { timeoutMs: 10_000, everyMs: 20 };
+      return (await eventually(`the audit event ${id}`, find, patience)).annotations ?? {};
+    },
     revive: async () => {
       await sleep(500); // a program that panics needs a moment to end
       if (apiServer.isRunning()) return false;
@@ -229,109 +224,4 @@ async function startRecordingPlane(programs: string) {
       await stopPlane(plane);
     },
   };
-}
-
-const GROUP = '/apis/admissionregistration.k8s.io/v1';
-const PROBE = { apiVersion: 'node.k8s.io/v1', kind: 'RuntimeClass', handler: 'none' };
-
-/**
- * The API server takes policies over in order: when it enforces the last one, it enforces all. The markers
- * judge other objects, and are the last ones of their kinds in etcd, where a reset removes them last.
- */
-function markersOf(send: Send) {
-  let count = 0;
-  let installed: { readonly name: string; readonly kind: Admission }[] = [];
-  const isInForce = async ({ name, kind }: (typeof installed)[number]): Promise<boolean> => {
-    const { text, headers } = await send({
-      method: 'POST',
-      path: '/apis/node.k8s.io/v1/runtimeclasses?dryRun=All',
-      body: { ...PROBE, metadata: { name: 'probe', labels: { probe: kind } } },
-    });
-    return kind === 'mutating'
-      ? text.includes(`'${name}'`)
-      : (headers.warning ?? []).some((line) => line.includes(`'${name}'`));
-  };
-  return {
-    seeEnforced: async (kinds: readonly Admission[]) => {
-      const added = kinds.map((kind) => ({ name: `zz-marker-${(count += 1)}`, kind }));
-      installed = [...installed, ...added];
-      for (const { name, kind } of added)
-        for (const [path, body] of markerOf(name, kind)) {
-          const { status, text } = await send({ method: 'POST', path: `${GROUP}/${path}`, body });
-          if (status >= 300) throw new Error(text);
-        }
-      for (const marker of added) await eventually(marker.name, () => isInForce(marker));
-    },
-    seeGone: async () => {
-      for (const marker of installed)
-        await eventually(`${marker.name} is gone`, async () => !(await isInForce(marker)));
-      installed = [];
-    },
-  };
-}
-
-/** One kind of marker warns, and the other one fails: each is visible next to any policies of a case. */
-function markerOf(name: string, kind: Admission): readonly (readonly [string, object])[] {
-  const matchConstraints = {
-    objectSelector: { matchLabels: { probe: kind } },
-    resourceRules: [
-      {
-        apiGroups: ['node.k8s.io'],
-        apiVersions: ['v1'],
-        operations: ['CREATE'],
-        resources: ['runtimeclasses'],
-      },
-    ],
-  };
-  const pairOf = (spec: object, binding: object) =>
-    [
-      [`${kind}admissionpolicies`, { metadata: { name }, spec }],
-      [`${kind}admissionpolicybindings`, { metadata: { name }, spec: binding }],
-    ] as const;
-  if (kind === 'validating')
-    return pairOf(
-      { matchConstraints, validations: [{ expression: 'false' }] },
-      { policyName: name, validationActions: ['Warn'] },
-    );
-  const expression = `[JSONPatch{op: 'add', path: '/handler', value: object.metadata.annotations['none']}]`;
-  return pairOf(
-    {
-      matchConstraints,
-      reinvocationPolicy: 'Never',
-      failurePolicy: 'Fail',
-      mutations: [{ patchType: 'JSONPatch', jsonPatch: { expression } }],
-    },
-    { policyName: name },
-  );
-}
-
-/** The API server adds an event after it has answered. */
-function auditReader(path: string) {
-  let from = 0;
-  return async (id: string): Promise<Annotations> => {
-    const event = await eventually(
-      `the audit event ${id}`,
-      () => {
-        const line = textFrom(path, from)
-          .split('\n')
-          .slice(0, -1)
-          .findLast((one) => one.includes(id));
-        return line === undefined ? undefined : (JSON.parse(line) as { readonly annotations?: Annotations });
-      },
-      { timeoutMs: 10_000, everyMs: 20 },
-    );
-    from = statSync(path).size;
-    return event.annotations ?? {};
-  };
-}
-
-/** `from` may be in the middle of a line, but no later request is there. */
-function textFrom(path: string, from: number): string {
-  const rest = Buffer.alloc(Math.max(0, statSync(path).size - from));
-  const file = openSync(path, 'r');
-  try {
-    return rest.toString('utf8', 0, readSync(file, rest, 0, rest.length, from));
-  } finally {
-    closeSync(file);
-  }
 }
