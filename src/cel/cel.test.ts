@@ -53,3 +53,11 @@ test('a variable of optMap keeps its type, even next to a value of any type', ()
     compileCel('optional.of(1).optMap(v, (true ? object : v) in v.getQuery())', ['object']),
   ).toThrow("found no matching overload for 'getQuery' applied to 'int.()'");
 });
+
+test('a caller that names no messages gets none', () => {
+  expect(() => compileCel('Object{}', [])).toThrow("undeclared reference to 'Object' (in container '')");
+});
+
+test('only a format of Kubernetes has a name', () => {
+  expect(evaluate("format.named('constructor').hasValue()")).toBe(false);
+});

@@ -100,36 +100,6 @@ describe('fill', () => {
     },
   );
 
-  test('filling twice has the same result as filling once, and unchanged parts are shared', () => {
-    const paths = [
-      'spec.tier',
-      'spec.disks[*].size',
-      'metadata.labels.a',
-      'spec.list[*].b',
-      'spec.none.a',
-      'a.b.c',
-    ];
-    const keys = fc.constantFrom('spec', 'disks', 'metadata', 'labels', 'tier', 'list', 'none', 'size');
-    const value = fc.letrec<{ value: JsonValue }>((tie) => ({
-      value: fc.oneof(
-        fc.constantFrom(null, 1, 'a'),
-        fc.array(tie('value'), { maxLength: 3 }),
-        fc.dictionary(keys, tie('value'), { maxKeys: 4 }),
-      ),
-    })).value;
-    fc.assert(
-      fc.property(fc.dictionary(keys, value, { maxKeys: 4 }), fc.constantFrom(...paths), (before, path) => {
-        const copy = structuredClone(before);
-        const once = filled(before, path);
-        expect(filled(once, path)).toBe(once);
-        expect(before).toEqual(copy);
-        for (const key of Object.keys(before)) {
-          if (isEqual(once[key], before[key])) expect(once[key]).toBe(before[key]);
-        }
-      }),
-    );
-  });
-
   test('an object 10,000 levels deep is no obstacle', () => {
     const before = parseJson(`{"spec":{"deep":${'['.repeat(10_000)}${']'.repeat(10_000)}}}`) as JsonObject;
     const after = filled(before, 'spec.tier');

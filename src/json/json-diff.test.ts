@@ -1,10 +1,8 @@
-import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 
 import { diff, verifiedDiff } from './json-diff.ts';
 import { parseJson, stringifyJson, type JsonObject, type JsonValue } from './json.ts';
 import { applyPatch } from './json-patch.ts';
-import { toCanonicalText } from './json-text.ts';
 
 const containers = Array.from({ length: 50 }, (_, index) => ({ name: `c${index}`, image: 'nginx', env: [] }));
 const inSpec = (list: readonly JsonValue[]): JsonObject => ({ spec: { list } });
@@ -66,16 +64,6 @@ describe('diff', () => {
     expect(patch).toHaveLength(1);
   });
 
-  test('200 changes below a very long key give one operation: each would repeat the key', () => {
-    const key = 'k'.repeat(100_000);
-    const before = { spec: { [key]: numbers(200) } };
-    const after = { spec: { [key]: numbers(200).map((n) => n + 1) } };
-    expect(diff(before, after)).toEqual([{ op: 'replace', path: `/spec/${key}`, value: after.spec[key] }]);
-    expect(diff({ spec: { list: numbers(200) } }, { spec: { list: after.spec[key] ?? [] } })).toHaveLength(
-      200,
-    );
-  });
-
   test('values that differ 10,000 levels deep do not overflow the stack', () => {
     const deep = (leaf: string) =>
       parseJson(`{"a":${'{"a":'.repeat(10_000)}${leaf}${'}'.repeat(10_000)}}`) as JsonObject;
@@ -87,29 +75,6 @@ describe('diff', () => {
     const before = parseJson('{"a":9007199254740993,"b":[1]}') as JsonObject;
     const patch = verifiedDiff(before, { ...before, c: before.a ?? null });
     expect(stringifyJson(patch)).toBe('[{"op":"add","path":"/c","value":9007199254740993}]');
-  });
-
-  const name = fc.constantFrom('a', 'b', 'c', 'name', '__proto__', 'a/b~1', '');
-  const { value } = fc.letrec<{ value: JsonValue }>((tie) => ({
-    value: fc.oneof(
-      { maxDepth: 4 },
-      fc.constantFrom(null, 0, 1, 'x', 9007199254740993n),
-      fc.array(tie('value'), { maxLength: 5 }),
-      fc.array(fc.record({ name: fc.constantFrom('p', 'q', 'r', 's'), v: tie('value') }), { maxLength: 4 }),
-      fc.dictionary(name, tie('value'), { maxKeys: 4 }),
-    ),
-  }));
-  const document = fc.dictionary(name, value, { maxKeys: 4 });
-
-  test('the patch changes any object to any other', () => {
-    fc.assert(
-      fc.property(document, document, (before, after) => {
-        const text = stringifyJson(before);
-        expect(toCanonicalText(applyPatch(before, diff(before, after)))).toBe(toCanonicalText(after));
-        expect(stringifyJson(before)).toBe(text);
-      }),
-      { numRuns: 1_000 },
-    );
   });
 });
 

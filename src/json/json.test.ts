@@ -1,16 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 
-import {
-  isEqual,
-  listIn,
-  ownValue,
-  parseJson,
-  stringifyJson,
-  textIn,
-  valueIn,
-  type JsonValue,
-} from './json.ts';
+import { isEqual, ownValue, parseJson, stringifyJson, textIn, valueIn, type JsonValue } from './json.ts';
 import { toCanonicalText } from './json-text.ts';
 
 const deep = (levels: number, leaf: string) => `${'{"a":['.repeat(levels)}${leaf}${']}'.repeat(levels)}`;
@@ -63,18 +54,6 @@ describe('parseJson', () => {
 
   test.each(['', '{', '{"a":1234567890123456', '[1234567890123456,]'])('%s is refused', (text) => {
     expect(() => parseJson(text)).toThrow(SyntaxError);
-  });
-
-  test('reads what JSON.parse reads', () => {
-    fc.assert(
-      fc.property(fc.json(), fc.nat(4), (text, indent) => {
-        const spaced = JSON.stringify(JSON.parse(text), undefined, indent);
-        // The first number requires the exact parser. Only integers beyond 2^53 differ, as intended: after stringifyJson
-        // and JSON.parse they are equal.
-        const exact = listIn({ list: parseJson(`[9007199254740993,${spaced}]`) }, 'list')[1];
-        expect(JSON.parse(stringifyJson(exact))).toEqual(JSON.parse(spaced));
-      }),
-    );
   });
 });
 

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
 import { isGone, ListExpiredError } from './api-error.ts';
-import { canI } from './access.ts';
 import { createClient, guardedJsonPatch } from './client.ts';
 import {
   sendJson,
@@ -30,16 +29,6 @@ const sent = (server: FakeServer, n = 0) => {
   const json: unknown = body === '' ? undefined : JSON.parse(body);
   return { method, url, type: at === -1 ? undefined : headers[at + 1], body: json };
 };
-
-test('a missing object is undefined, a refusal is an error', async () => {
-  const server = await startServer((_request, response, n) => {
-    if (n === 0) sendJson(response, status(404, 'NotFound'), 404);
-    else sendJson(response, status(403, 'Forbidden'), 403);
-  });
-  const client = createClient(server.rest());
-  expect(await client.get(secrets, ref)).toBeUndefined();
-  await expect(client.get(secrets, ref)).rejects.toMatchObject({ code: 403 });
-});
 
 test('a name that would change the path sends no request', async () => {
   const server = await startServer(echo);
@@ -187,18 +176,4 @@ test('a fenced client still reads, but retries no write after it loses leadershi
   await expect(client.replace(secrets, secret)).rejects.toMatchObject({ name: 'NotLeaderError' });
   expect(server.requests).toHaveLength(1);
   expect(await client.get(secrets, ref)).toEqual(secret);
-});
-
-test('an access review asks the API server for a permission', async () => {
-  const server = await startServer(({ body }, response) => {
-    const review = JSON.parse(body) as { spec: { resourceAttributes: { verb: string } } };
-    sendJson(response, { ...review, status: { allowed: review.spec.resourceAttributes.verb === 'get' } });
-  });
-  const client = createClient(server.rest());
-  expect(await canI(client, { verb: 'get', group: '', resource: 'secrets', namespace: 'prod' })).toBe(true);
-  expect(await canI(client, { verb: 'delete', group: '', resource: 'secrets' })).toBe(false);
-  expect(sent(server)).toMatchObject({
-    url: '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews',
-    body: { spec: { resourceAttributes: { verb: 'get', resource: 'secrets', namespace: 'prod' } } },
-  });
 });

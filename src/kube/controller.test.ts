@@ -30,13 +30,15 @@ function start(reconcile: Reconcile, options: Partial<ControllerOptions> = {}) {
   return { queue, lines, stop, running };
 }
 
+/** Gives these results, and then waits for changes. */
+const inTurn = (...results: ReturnType<Reconcile>[]) =>
+  vi.fn<Reconcile>(() => results.shift() ?? Promise.resolve({ kind: 'await-change' }));
+
 const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms);
 
 test('a deleted object cancels its scheduled reconcile', async () => {
-  const reconcile = vi
-    .fn<Reconcile>()
-    .mockResolvedValueOnce({ kind: 'requeue', at: new Date(Date.now() + 60_000) })
-    .mockResolvedValue({ kind: 'gone' });
+  const requeue = { kind: 'requeue', at: new Date(Date.now() + 60_000) } as const;
+  const reconcile = inTurn(Promise.resolve(requeue), Promise.resolve({ kind: 'gone' }));
   const { queue, stop } = start(reconcile);
   queue.add('a');
   await pass(1_000);
@@ -50,11 +52,7 @@ test.each([
   ['at its date', 60_000, 60_000],
   ['after a delay if its date has passed', -5_000, 1_000],
 ])('a requeue comes %s', async (_when, inMs, after) => {
-  const at = new Date(Date.now() + inMs);
-  const reconcile = vi
-    .fn<Reconcile>()
-    .mockResolvedValueOnce({ kind: 'requeue', at })
-    .mockResolvedValue({ kind: 'await-change' });
+  const reconcile = inTurn(Promise.resolve({ kind: 'requeue', at: new Date(Date.now() + inMs) }));
   const { queue, stop } = start(reconcile);
   queue.add('a');
   await pass(after - 1);
@@ -82,10 +80,7 @@ test('a failure is logged once and retried with backoff', async () => {
 
 test('a conflict is not logged as a problem', async () => {
   const conflict = new ApiError({ method: 'PUT', path: '/x' }, { code: 409, status: { reason: 'Conflict' } });
-  const reconcile = vi
-    .fn<Reconcile>()
-    .mockRejectedValueOnce(conflict)
-    .mockResolvedValue({ kind: 'await-change' });
+  const reconcile = inTurn(Promise.reject(conflict));
   const { queue, lines, stop } = start(reconcile);
   queue.add('a');
   await pass(1_000);

@@ -126,15 +126,11 @@ test('a caller that has stopped waiting sends no request', async () => {
   expect(requests.map(({ url }) => url)).toEqual(['/version']);
 });
 
-test.each([
-  [1, 29, 'v1.29.15'],
-  [1, 29, 'v1.29.15-eks-1a2b3c4'],
-  [1, 20, ''],
-])('%i.%i (%s) is too old, and the message names it and what to do', (major, minor, gitVersion) => {
+test('an API server that is too old and hides its exact version is named by its minor version', () => {
   expect(() => {
-    refuseOlder({ major, minor, gitVersion });
+    refuseOlder({ major: 1, minor: 29, gitVersion: '' });
   }).toThrow(
-    `the API server runs Kubernetes ${gitVersion || '1.20'}, but Gatehouse supports 1.30 to 1.37: upgrade every API server of the cluster`,
+    'the API server runs Kubernetes 1.29, but Gatehouse supports 1.30 to 1.37: upgrade every API server',
   );
 });
 

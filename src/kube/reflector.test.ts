@@ -76,12 +76,15 @@ function scripted({
   return Object.assign(handler, { lists: () => count.list, watches: () => count.watch });
 }
 
-/** The last one answers all further lists. */
+/** The last one answers all further lists. A Status is a failure. */
 const inTurn =
   (...lists: readonly object[]): Script['list'] =>
   (n, response) => {
-    sendJson(response, lists[n] ?? lists.at(-1));
+    const answer = lists[n] ?? lists.at(-1) ?? {};
+    sendJson(response, answer, 'code' in answer ? Number(answer.code) : 200);
   };
+
+const FORBIDDEN = status(403, 'Forbidden');
 
 /** The nth watch gets the nth text and stays open; further ones are silent. */
 const writing =
@@ -250,10 +253,7 @@ test('a 410 response causes a list, and a server that always sends it is not pol
 
 test('a 410 before another failure and one after it are no repetition', async () => {
   const script = scripted({
-    list: (n, response) => {
-      if (n === 1) sendJson(response, status(403, 'Forbidden'), 403);
-      else sendJson(response, listOf(10 + n));
-    },
+    list: inTurn(listOf(10), FORBIDDEN, listOf(12)),
     watch: (n, response) => {
       if (n < 2) response.end(event('ERROR', status(410, 'Expired')));
     },
@@ -367,12 +367,9 @@ test('a stop during a list prevents the watch', async () => {
 });
 
 test('a stop during backoff or a watch takes effect immediately', async () => {
-  const failing = start(
-    await startServer((_request, response) => {
-      sendJson(response, status(403, 'Forbidden'), 403);
-    }),
-    { timing: { backoff: { baseMs: 60_000, maxMs: 60_000 } } },
-  );
+  const failing = start(await startServer(scripted({ list: inTurn(FORBIDDEN) })), {
+    timing: { backoff: { baseMs: 60_000, maxMs: 60_000 } },
+  });
   await until(() => failing.warnings.length > 0);
   await failing.stop();
   const script = scripted({ list: inTurn(listOf(10)) });
@@ -419,30 +416,19 @@ test.each([
 );
 
 test('a requested list ends the backoff', async () => {
-  let down = true;
-  const script = scripted({
-    list: (_n, response) => {
-      if (down) sendJson(response, status(403, 'Forbidden'), 403);
-      else sendJson(response, listOf(10));
-    },
-  });
-  const server = await startServer(script);
+  const server = await startServer(scripted({ list: inTurn(FORBIDDEN, listOf(10)) }));
   const { reflector, warnings } = start(server, {
     timing: { backoff: { baseMs: 3_600_000, maxMs: 3_600_000 } },
     random: () => 0.5,
   });
   await until(() => warnings.length > 0);
-  down = false;
   reflector.relist();
   await until(reflector.hasSynced);
 });
 
 test('the failure of the latest attempt is known until an attempt succeeds', async () => {
   const script = scripted({
-    list: (n, response) => {
-      if (n === 0) sendJson(response, status(403, 'Forbidden'), 403);
-      else sendJson(response, listOf(10));
-    },
+    list: inTurn(FORBIDDEN, listOf(10)),
     watch: (n, response) => {
       if (n === 0) response.end(bookmark(11));
     },

@@ -59,14 +59,6 @@ describe('the Event', () => {
       `a restore of nightly would have 7 problems: ${problems.slice(0, 5).join(', ')}, …`,
     );
   });
-  test('names what is new', () => {
-    const before = resultOf(['Refused pods shop/a']);
-    expect(noteOf(resultOf(['Refused pods shop/a', 'Refused pods shop/b'], before), before)).toEqual({
-      type: 'Warning',
-      reason: 'RehearsalWorse',
-      message: 'a restore of nightly would have 1 new problem: Refused pods shop/b',
-    });
-  });
   test('says once that the backup is clean', () => {
     const before = resultOf(['Refused pods shop/a']);
     const clean = resultOf([], before);

@@ -63,11 +63,6 @@ test('one rollback is reported once, and the copy stays `back` until a leader ex
   expect(progressOf(...sights)).toBe('forward back back back forward');
 });
 
-test('a second rollback is reported again', () => {
-  const again = [sight(300, 5_000), sight(501, 5_004), sight(300, 5_000)];
-  expect(evidence(sight(500, 6_000), ...again)).toBe('none Epoch none Epoch');
-});
-
 test('a replica that missed the old copy learns of the rollback', () => {
   expect(evidence(sight(500, 6_000), sight(501, 5_004, '501'))).toBe('none ResourceVersion');
   expect(evidence(sight(500, 6_000), sight(501, 1_000_006_004, '501'))).toBe('none Told');
@@ -81,19 +76,26 @@ test('a replica that saw the rollback does not report it again, and notices the 
   expect(look(...sights).map(({ memory }) => memory.unannounced)).toEqual([false, true, false, false]);
 });
 
-test('a replica ignores announcements from before its start', () => {
-  expect(evidence(sight(900, 6_000, '501'))).toBe('none');
-});
-
 test('an invalid number is unknown and never a rollback', () => {
   const nothing = { epoch: toNumber('x'), resourceVersion: toNumber('aGk='), rollback: undefined };
   expect(evidence(sight(500, 6_000), nothing, sight(501, 6_004))).toBe('none none none');
   expect(progressOf(sight(500, 6_000), nothing)).toBe('forward unchanged');
 });
 
-test('a removed annotation does not hide a later rollback of the epoch', () => {
-  const sights = [sight(500, 6_000), sight(undefined, 6_004), sight(300, 6_008)];
-  expect(evidence(...sights)).toBe('none none Epoch');
+test.each([
+  [
+    'a second rollback is reported again',
+    [sight(500, 6_000), sight(300, 5_000), sight(501, 5_004), sight(300, 5_000)],
+    'none Epoch none Epoch',
+  ],
+  ['a replica ignores announcements from before its start', [sight(900, 6_000, '501')], 'none'],
+  [
+    'a removed annotation does not hide a later rollback of the epoch',
+    [sight(500, 6_000), sight(undefined, 6_004), sight(300, 6_008)],
+    'none none Epoch',
+  ],
+])('%s', (_what, sights, expected) => {
+  expect(evidence(...sights)).toBe(expected);
 });
 
 test.each([

@@ -80,7 +80,8 @@ test('only the log has the exception of a converter', async () => {
   });
   const { status, body } = await ask(review());
   expect(status).toBe(200);
-  expect(body).toMatchObject(failureWith('internal error'));
+  const place = 'Server "a" cannot be converted from v1 to v2: ConversionPolicy servers';
+  expect(body).toMatchObject(failureWith(`${place}: internal error; the log of Gatehouse says more`));
   expect(JSON.stringify(body)).not.toContain('password');
   expect(lines).toMatchObject([
     { level: 'error', err: { message: secret.message }, msg: 'conversion failed' },

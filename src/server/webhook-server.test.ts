@@ -121,15 +121,6 @@ test('under failurePolicy: Ignore, a large object is refused before its time is 
   });
 });
 
-test('an invalid review is counted and not decided', async () => {
-  const { ask, admissions, rejected } = await start();
-  expect((await ask('/validate/e', { kind: 'Pod' })).status).toBe(400);
-  expect((await ask('/convert', review())).status).toBe(400);
-  expect((await ask('/elsewhere')).status).toBe(404);
-  expect(rejected).toEqual([400, 400, 404]);
-  expect(admissions).toEqual([]);
-});
-
 test('a swap repeats all options of the server', async () => {
   const certificate = await servingCertificate();
   const setSecureContext = vi.fn();

@@ -6,7 +6,7 @@ import { configMaps, events, secrets } from '../../src/kube/well-known.ts';
 import { AUTHORITY, BUNDLE, SERVING, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
 import { startGatehouse } from '../support/gatehouse-cluster.ts';
 import { text, type SecretObject, type EventObject } from '../support/objects.ts';
-import { makeCa, type MadeCa } from '../support/pki/openssl-ca.ts';
+import { makeCa, type MadeCa, dataOf } from '../support/pki/openssl-ca.ts';
 import { eventually } from '../support/processes.ts';
 import { nodeVerdict, opensslTrusts } from '../support/trust-verdicts.ts';
 import { hasOpenssl } from '../support/trust-verdicts.ts';
@@ -14,14 +14,6 @@ import { hasOpenssl } from '../support/trust-verdicts.ts';
 const HOST = `gatehouse.${SYSTEM_NAMESPACE}.svc`;
 const SETTINGS = { 'ca-propagation-wait': '1s', 'ca-secret': 'our-ca' } as const;
 const OUR_CA = { namespace: SYSTEM_NAMESPACE, name: 'our-ca' };
-
-/** The `data` of the Secret as cert-manager writes it: the root is only in `ca.crt`. */
-const dataOf = (ca: MadeCa, root: MadeCa) => {
-  const values = { 'tls.crt': ca.cert, 'tls.key': ca.key, 'ca.crt': root.cert };
-  return Object.fromEntries(
-    Object.entries(values).map(([key, value]) => [key, Buffer.from(value).toString('base64')]),
-  );
-};
 
 describe.skipIf(!hasOpenssl)('a CA of an organisation', () => {
   let cluster: Cluster;

@@ -1,6 +1,7 @@
 /**
- * Regression tests: each line of test/fuzz/past.jsonl is an input that failed. One finding depends on earlier
- * parses (V8 confused keys with escapes): src/admission/json.test.ts covers it.
+ * The fuzz targets with a few generated inputs, of which `npm run fuzz` tries many, and with each line of
+ * test/fuzz/past.jsonl, which is an input that failed. One finding depends on earlier parses (V8 confused keys with
+ * escapes): src/json/json.test.ts covers it.
  */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
@@ -23,5 +24,15 @@ test.each(past.map(({ target, why, input }) => [textOf(target), textOf(why), inp
     if (target === undefined) throw new Error(`there is no target ${name}`);
     expect(why).not.toBe('');
     await target.again(input);
+  },
+);
+
+const SEED = Number(process.env.GATEHOUSE_SEED ?? Date.now() % 2 ** 31);
+
+test.each(ALL_TARGETS)(
+  `$name: the properties hold for generated inputs, seed ${SEED}`,
+  async ({ share, run }) => {
+    const { failure } = await run(10 * share, SEED);
+    expect(failure).toBeUndefined();
   },
 );

@@ -33,7 +33,7 @@ export async function nodeVerdict(server: Presented, bundle: string, name: strin
   }
 }
 
-interface Case {
+export interface Meeting {
   readonly server: Presented;
   readonly bundle: string;
 }
@@ -43,7 +43,7 @@ interface ForeignStack {
   /** The reason why the stack is unavailable, for the test log; undefined if it is available. */
   readonly missing: string | undefined;
   /** Whether a client with the bundle trusts the server, for each case: some stacks start slowly. */
-  readonly judge: (cases: readonly Case[], hostName: string) => Promise<readonly boolean[]>;
+  readonly judge: (cases: readonly Meeting[], hostName: string) => Promise<readonly boolean[]>;
 }
 
 function runs(command: string, ...args: readonly string[]): boolean {
@@ -85,7 +85,7 @@ export function opensslTrusts(
 }
 
 async function withListeners<Result>(
-  cases: readonly Case[],
+  cases: readonly Meeting[],
   use: (ports: readonly number[]) => Promise<Result>,
 ): Promise<Result> {
   const servers = cases.map(({ server: { chain, privateKey } }) => {
@@ -102,7 +102,7 @@ async function withListeners<Result>(
   }
 }
 
-const filesOf = (cases: readonly Case[]): Readonly<Record<string, string>> =>
+const filesOf = (cases: readonly Meeting[]): Readonly<Record<string, string>> =>
   Object.fromEntries(cases.map(({ bundle }, index) => [`b${index}.pem`, bundle]));
 
 /** By real handshakes: with the program of tls-clients.ts. */

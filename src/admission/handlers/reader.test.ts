@@ -183,15 +183,21 @@ test('objects from the store and live objects are frozen', async () => {
 });
 
 describe('a failed read', () => {
-  const reading = {
-    reads: READS,
-    validate: async (_object: unknown, { get }: HandlerContext<TestServer>) => {
-      await get('secrets', { name: 'a' });
-    },
-  };
+  const readingIn = (world: HandlerWorld, change: Partial<HandlerDefinition<TestServer>> = {}) =>
+    call(
+      compiled({
+        reads: READS,
+        validate: async (_object, { get }) => {
+          await get('secrets', { name: 'a' });
+        },
+        ...change,
+      }),
+      { world },
+    );
+  const { world } = worldWith({});
 
   test('makes the client retry, and only the log has the cause', async () => {
-    const { decision, failure } = await call(compiled(reading), { world: worldWith({}).world });
+    const { decision, failure } = await readingIn(world);
     expect(decision).toMatchObject({
       kind: 'retry',
       message: 'handler servers could not read what it needs; try again',
@@ -203,33 +209,29 @@ describe('a failed read', () => {
   });
 
   test('also makes the client retry if the handler wraps the error', async () => {
-    const handler = compiled({
-      reads: READS,
+    const { decision } = await readingIn(world, {
       validate: async (_object, { list }) => {
         await list('secrets').catch((cause: unknown) => {
           throw new Error('no secrets', { cause });
         });
       },
     });
-    expect((await call(handler, { world: worldWith({}).world })).decision.kind).toBe('retry');
+    expect(decision.kind).toBe('retry');
   });
 
   test('does not make the client retry if it would fail again because the kind is forbidden', async () => {
-    const { world } = worldWith({});
     const refused = { ...world, read: () => Promise.reject(new Unreadable('403: forbidden')) };
-    const { decision, failure } = await call(compiled(reading), { world: refused });
+    const { decision, failure } = await readingIn(refused);
     expect({ kind: decision.kind, reason: failure?.reason }).toEqual({ kind: 'deny', reason: 'unreadable' });
   });
 
   test('follows the onError that its author set', async () => {
-    const { world } = worldWith({});
-    expect((await call(compiled({ ...reading, onError: 'allow' }), { world })).decision.kind).toBe('allow');
-    expect((await call(compiled({ ...reading, onError: 'deny' }), { world })).decision.kind).toBe('retry');
+    expect((await readingIn(world, { onError: 'allow' })).decision.kind).toBe('allow');
+    expect((await readingIn(world, { onError: 'deny' })).decision.kind).toBe('retry');
   });
 
   test('is a refusal under failurePolicy: Ignore, because the API server would admit the object after an HTTP error', async () => {
-    const { world } = worldWith({});
-    const outcome = await call(compiled({ ...reading, failurePolicy: 'Ignore' }), { world });
+    const outcome = await readingIn(world, { failurePolicy: 'Ignore' });
     expect(denied(outcome)).toMatchObject({ code: 429, retryAfterSeconds: 1 });
   });
 });

@@ -7,10 +7,11 @@ import { enforcesAsWanted, installedOf, isAsWanted, isInstalledByUs } from './in
 import { compileNative, oncePerVersion, type NativeOptions } from './native-policy.ts';
 
 const OWNER = { name: 'servers', uid: 'u' };
+const OPTIONS = { ownNamespace: 'g', restorers: [], others: [] };
 const RULE = { name: 'most', expression: 'object.spec.units <= params.spec.most' };
 
 function installed(spec: Partial<AdmissionPolicySpec>) {
-  const { pairs } = compileNative(policyOf(spec), { ownNamespace: 'g', restorers: [], others: [] });
+  const { pairs } = compileNative(policyOf(spec), OPTIONS);
   return pairs.map((pair) => {
     const { part, answersProbes, policy } = installedOf(pair, OWNER);
     return [part, answersProbes, JSON.stringify(policy).includes('"uniqueclaims"')];
@@ -43,11 +44,7 @@ test('a pair with params in the namespace of each object lacks a probe', () => {
 });
 
 test('a copy under another name is not ours, so it is not deleted', () => {
-  const { pairs } = compileNative(policyOf({ validate: { rules: [RULE] }, ...paramsOf('datacenters') }), {
-    ownNamespace: 'g',
-    restorers: [],
-    others: [],
-  });
+  const { pairs } = compileNative(policyOf(paramsOf('datacenters')), OPTIONS);
   const policies = pairs.map((pair) => installedOf(pair, OWNER).policy);
   expect(policies.map((policy) => isInstalledByUs(policy))).toEqual(policies.map(() => true));
   const copies = policies.map((policy) => ({ ...policy, metadata: { ...policy.metadata, name: 'copy' } }));
@@ -59,11 +56,7 @@ test('a copy under another name is not ours, so it is not deleted', () => {
 });
 
 test('the AdmissionPolicy owns the policy, and the installation owns the binding', () => {
-  const { pairs } = compileNative(policyOf({ validate: { rules: [RULE] }, ...paramsOf('datacenters') }), {
-    ownNamespace: 'g',
-    restorers: [],
-    others: [],
-  });
+  const { pairs } = compileNative(policyOf(paramsOf('datacenters')), OPTIONS);
   const [pair] = pairs;
   if (pair === undefined) throw new Error('there is a pair');
   const kindsOf = (owner?: ReturnType<typeof installationOwner>) => {

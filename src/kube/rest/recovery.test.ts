@@ -16,6 +16,13 @@ function start(): Recovery {
   return createRecovery(systemClock);
 }
 
+/** The API server has just stopped answering. */
+function lost(): Recovery {
+  const recovery = start();
+  recovery.interrupted(REFUSED);
+  return recovery;
+}
+
 /** Starts `count` requests at once. `sent` returns how many were sent. */
 function ask(recovery: Recovery, count: number, takesMs = 1): { readonly sent: () => number } {
   let sent = 0;
@@ -28,8 +35,7 @@ function ask(recovery: Recovery, count: number, takesMs = 1): { readonly sent: (
 }
 
 test('of five hundred waiting requests, at most forty per second are sent after the API server is back, and all are', async () => {
-  const recovery = start();
-  recovery.interrupted(REFUSED);
+  const recovery = lost();
   const { sent } = ask(recovery, 500);
   recovery.answered();
   await vi.advanceTimersByTimeAsync(0);
@@ -43,8 +49,7 @@ test('of five hundred waiting requests, at most forty per second are sent after 
 });
 
 test('requests that come after another delay are also paced', async () => {
-  const recovery = start();
-  recovery.interrupted(REFUSED);
+  const recovery = lost();
   recovery.answered();
   await vi.advanceTimersByTimeAsync(PACED_MS - 1);
   const { sent } = ask(recovery, 100);
@@ -55,8 +60,7 @@ test('requests that come after another delay are also paced', async () => {
 });
 
 test('after a while without interruption no request waits', async () => {
-  const recovery = start();
-  recovery.interrupted(REFUSED);
+  const recovery = lost();
   recovery.answered();
   await vi.advanceTimersByTimeAsync(PACED_MS);
   const { sent } = ask(recovery, 100);
@@ -65,8 +69,7 @@ test('after a while without interruption no request waits', async () => {
 });
 
 test('a silent address gets one request at a time, and the next one after a failure', async () => {
-  const recovery = start();
-  recovery.interrupted(REFUSED);
+  const recovery = lost();
   const { sent } = ask(recovery, 100, 10_000);
   await vi.advanceTimersByTimeAsync(9_000);
   expect(sent()).toBe(1);
@@ -75,8 +78,7 @@ test('a silent address gets one request at a time, and the next one after a fail
 });
 
 test('an answer to a request that never waits, such as a lease renewal, releases the others', async () => {
-  const recovery = start();
-  recovery.interrupted(REFUSED);
+  const recovery = lost();
   const { sent } = ask(recovery, 10, 60_000);
   await vi.advanceTimersByTimeAsync(5_000);
   expect(sent()).toBe(1);
@@ -86,8 +88,7 @@ test('an answer to a request that never waits, such as a lease renewal, releases
 });
 
 test('an aborted request does not use up the turn of another request', async () => {
-  const recovery = start();
-  recovery.interrupted(REFUSED);
+  const recovery = lost();
   const giving = new AbortController();
   const turns = [recovery.turn(giving.signal), recovery.turn(giving.signal), recovery.turn(giving.signal)];
   const outcome = Promise.allSettled(turns);

@@ -5,18 +5,16 @@ import { parsed, statusOf } from '../../../test/support/sandbox/failures.ts';
 
 const DOCUMENT = '{"a":{"b":1,"n":null},"list":[1,2,3],"objects":[{"x":1}],"text":"abc","x/y~z":0}';
 
+// What a kube-apiserver answers to other patches is recorded: test/integration/mutating-policies.test.ts.
 describe('patches that apply', () => {
   test.each<[operation: string, changed: string]>([
-    ['{"op":"add","path":"/a/c"}', '"a":{"b":1,"n":null,"c":null}'],
     ['{"op":"add","path":"/list/3","value":9}', '"list":[1,2,3,9]'],
     ['{"op":"add","path":"/list/-1","value":9}', '"list":[1,2,3,9]'],
     ['{"op":"remove","path":"/list/-1"}', '"list":[1,2]'],
-    ['{"op":"replace","path":"/a/b","value":{"c":1}}', '"a":{"b":{"c":1},"n":null}'],
     ['{"op":"move","from":"/list/0","path":"/list/2"}', '"list":[2,3,1]'],
     ['{"op":"copy","from":"/objects/0","path":"/objects/-"}', '"objects":[{"x":1},{"x":1}]'],
     ['{"op":"copy","from":"/a/absent","path":"/text"}', '"text":null'],
     ['{"op":"test","path":"/a","value":{"n":null,"b":1}}', '"text":"abc"'],
-    ['{"op":"test","path":"/a/absent","value":null}', '"text":"abc"'],
     ['{"op":"test","path":"/list/-1","value":3}', '"text":"abc"'],
   ])('%s', (operation, changed) => {
     const document = parsed(DOCUMENT);
@@ -51,17 +49,12 @@ describe('patches that apply', () => {
 describe('patches that do not apply', () => {
   test.each([
     '{"op":"add","path":"/a/n/c","value":2}',
-    '{"op":"add","path":"","value":{}}',
-    '{"op":"add","path":"/list/4","value":9}',
     '{"op":"add","path":"/list/1e0","value":9}',
     '{"op":"remove","path":"/list/-"}',
     '{"op":"remove","path":""}',
     '{"op":"replace","path":"/list/length","value":0}',
-    '{"op":"replace","path":"","value":[]}',
     '{"op":"move","from":"/a/absent","path":"/b"}',
     '{"op":"move","from":"/a","path":"/a/b"}',
-    '{"op":"test","path":"/list/9","value":null}',
-    '{"op":"merge","path":"/a"}',
     'null',
   ])('%s', (operation) => {
     expect(statusOf(() => applyJsonPatch(parsed(DOCUMENT), [parseJson(operation)]))).toMatchObject({

@@ -1,12 +1,25 @@
 import { describe, expect, test } from 'vitest';
 
-import { type ImportedAuthority, importGeneration } from './generation.ts';
 import { importAuthority } from './imported-ca.ts';
-import { activate, type Authority, authorityOf, caBundle, prepare } from './authority.ts';
+import { type Authority, caBundle } from './authority.ts';
 import { after, DAY } from '../durations.ts';
-import { base64, SERVER_NAME, serverOf } from '../../../test/support/pki/fixtures.ts';
-import { type MadeCa, makeCa, makeLeaf, type WantedCa } from '../../../test/support/pki/openssl-ca.ts';
-import { randomSerial } from '../x509/keys.ts';
+import {
+  activated,
+  base64,
+  firstImported,
+  importedFrom,
+  preparedImport,
+  type Server,
+  SERVER_NAME,
+  serverOf,
+} from '../../../test/support/pki/fixtures.ts';
+import {
+  dataOf,
+  type MadeCa,
+  makeCa,
+  makeLeaf,
+  type WantedCa,
+} from '../../../test/support/pki/openssl-ca.ts';
 import { hasOpenssl, nodeVerdict, opensslTrusts } from '../../../test/support/trust-verdicts.ts';
 
 // A CA from openssl is valid from the current second on: each test makes some, and all must be valid at this time. Leaves begin
@@ -23,22 +36,16 @@ const clientsAccept = (ca: MadeCa): boolean =>
     SERVER_NAME,
   );
 
-const dataOf = ({ cert, key }: MadeCa) => ({ 'tls.crt': base64(cert), 'tls.key': base64(key) });
-
-async function imported(ca: MadeCa): Promise<ImportedAuthority> {
-  const result = await importAuthority(dataOf(ca), SCOPE, now);
-  if (result.kind === 'refused') throw new Error(result.problem);
-  return result.authority;
-}
-
 const firstOf = async (ca: MadeCa): Promise<Authority> =>
-  authorityOf(await importGeneration(await imported(ca), { serial: randomSerial(), now }), now);
+  firstImported(await importedFrom(dataOf(ca), now, SCOPE), now);
 
-async function followedBy(authority: Authority, ca: MadeCa): Promise<Authority> {
-  const [previous] = authority.generations;
-  const next = await importGeneration(await imported(ca), { serial: randomSerial(), now, previous });
-  return activate(prepare(authority, next, undefined), next.id, now);
-}
+const followedBy = async (before: Authority, ca: MadeCa): Promise<Authority> =>
+  activated(await preparedImport(before, await importedFrom(dataOf(ca), now, SCOPE), now), now);
+
+const verify = async (server: Server, bundle: string): Promise<void> => {
+  expect(await nodeVerdict(server, bundle, SERVER_NAME)).toBe('ok');
+  expect(opensslTrusts(server, bundle, SERVER_NAME)).toBe(true);
+};
 
 describe.skipIf(!hasOpenssl)('an imported CA', () => {
   test.each([
@@ -50,13 +57,9 @@ describe.skipIf(!hasOpenssl)('an imported CA', () => {
       const before = await firstOf(makeCa());
       const behind = await followedBy(before, makeCa({ subject }));
       const servers = await Promise.all([before, behind].map((authority) => serverOf(authority, now)));
-      for (const { chain, keyPair } of servers)
-        for (const bundle of [before, behind].map((authority) => caBundle(authority, now))) {
-          expect(await nodeVerdict({ chain, privateKey: keyPair.privateKey }, bundle, SERVER_NAME)).toBe(
-            'ok',
-          );
-          expect(opensslTrusts({ chain }, bundle, SERVER_NAME)).toBe(true);
-        }
+      for (const server of servers)
+        for (const bundle of [before, behind].map((authority) => caBundle(authority, now)))
+          await verify(server, bundle);
     },
   );
 
@@ -64,8 +67,7 @@ describe.skipIf(!hasOpenssl)('an imported CA', () => {
     const before = await firstOf(makeCa({ constraints: 'critical,CA:TRUE,pathlen:0' }));
     const behind = await followedBy(before, makeCa({ subject: '/CN=Next' }));
     expect(behind.generations[0]?.bridge).toBeUndefined();
-    const { chain, keyPair } = await serverOf(behind, now);
-    const presented = { chain, privateKey: keyPair.privateKey };
+    const presented = await serverOf(behind, now);
     expect(await nodeVerdict(presented, caBundle(behind, now), SERVER_NAME)).toBe('ok');
     expect(await nodeVerdict(presented, caBundle(before, now), SERVER_NAME)).not.toBe('ok');
   });
@@ -192,9 +194,6 @@ describe.skipIf(!hasOpenssl)('an imported CA', () => {
     ['an exclusion of other names', { more: ['nameConstraints=critical,excluded;DNS:example.com'] }],
   ])('a CA with %s signs certificates that Node and openssl trust', async (_what, wanted) => {
     const authority = await firstOf(makeCa(wanted));
-    const { chain, keyPair } = await serverOf(authority, now);
-    const bundle = caBundle(authority, now);
-    expect(await nodeVerdict({ chain, privateKey: keyPair.privateKey }, bundle, SERVER_NAME)).toBe('ok');
-    expect(opensslTrusts({ chain }, bundle, SERVER_NAME)).toBe(true);
+    await verify(await serverOf(authority, now), caBundle(authority, now));
   });
 });

@@ -13,23 +13,19 @@ const DOMAINS = ['svc', 'svc.cluster.local', 'apps.example.com'];
 let keyPair: KeyPair;
 let authority: Authority;
 
+const termsFor = async (domains?: readonly string[]) => ({
+  keyPair: await generateKeyPair('ECDSA-P256'),
+  serial: randomSerial(),
+  now,
+  domains,
+});
+
 const authorityFor = async (domains?: readonly string[]): Promise<Authority> =>
-  await createAuthority({
-    keyPair: await generateKeyPair('ECDSA-P256'),
-    serial: randomSerial(),
-    now,
-    domains,
-  });
+  await createAuthority(await termsFor(domains));
 
 async function followedBy(before: Authority, domains?: readonly string[]): Promise<Authority> {
   const [previous] = before.generations;
-  const next = await createGeneration({
-    keyPair: await generateKeyPair('ECDSA-P256'),
-    serial: randomSerial(),
-    now,
-    domains,
-    previous,
-  });
+  const next = await createGeneration({ ...(await termsFor(domains)), previous });
   return activate(prepare(before, next, undefined), next.id, now);
 }
 
@@ -89,9 +85,9 @@ describe.skipIf(!hasOpenssl)('clients of a CA with name constraints', () => {
   test('trust old and new servers during a rotation from a CA without constraints, and the bridge carries them', async () => {
     const before = await authorityFor();
     const behind = await followedBy(before, DOMAINS);
-    const { chain, keyPair: keys } = await serverOf(behind, now);
+    const server = await serverOf(behind, now);
     for (const bundle of [before, behind].map((one) => caBundle(one, now)))
-      expect(await nodeVerdict({ chain, privateKey: keys.privateKey }, bundle, SERVER_NAME)).toBe('ok');
+      expect(await nodeVerdict(server, bundle, SERVER_NAME)).toBe('ok');
     const evil = await forged(behind, { dnsNames: ['bank.example.org'] });
     expect(opensslTrusts(evil, caBundle(before, now), 'bank.example.org')).toBe(false);
     expect(await nodeVerdict(evil, caBundle(before, now), 'bank.example.org')).not.toBe('ok');
@@ -111,8 +107,6 @@ describe.skipIf(!hasOpenssl)('clients of a CA with name constraints', () => {
 
   test('trust a CA without constraints after one with constraints, once they know the new root', async () => {
     const behind = await followedBy(authority);
-    const { chain, keyPair: keys } = await serverOf(behind, now);
-    const presented = { chain, privateKey: keys.privateKey };
-    expect(await nodeVerdict(presented, caBundle(behind, now), SERVER_NAME)).toBe('ok');
+    expect(await nodeVerdict(await serverOf(behind, now), caBundle(behind, now), SERVER_NAME)).toBe('ok');
   });
 });

@@ -15,7 +15,9 @@ const now = new Date('2026-03-01T00:00:00Z');
 const later = new Date('2040-03-01T00:00:00Z');
 const CONSENT = 'gatehouse.dev/allow-direct-injection';
 const CONSENTS = { annotation: CONSENT, value: 'true' } as const;
+const CONSENTING = { annotations: { [CONSENT]: 'true' } };
 const ref = { kind: 'Secret', namespace: 'vault', name: 'ca' } as const;
+const ofMap = { ...ref, kind: 'ConfigMap' } as const;
 let ca: string;
 let other: string;
 beforeAll(async () => {
@@ -36,56 +38,33 @@ test('ca.crt of a consenting Secret is used, or tls.crt if ca.crt is missing', (
 
 test('of a source with the consent annotation of cert-manager, only ca.crt is used', () => {
   const consent = { annotation: 'cert-manager.io/allow-direct-injection', value: 'true' };
+  const metadata = { annotations: { [consent.annotation]: 'true' } };
   const ofCertManager = (data: Readonly<Record<string, string>>) =>
-    bundleOfSource(
-      ref,
-      consent,
-      { ...source(data), metadata: { annotations: { [consent.annotation]: 'true' } } },
-      now,
-    );
+    bundleOfSource(ref, consent, { ...source(data), metadata }, now);
   expect(ofCertManager({ 'ca.crt': ca })).toEqual({ kind: 'bundle', pem: ca });
-  expect(ofCertManager({ 'tls.crt': ca })).toEqual({
-    kind: 'unusable',
-    message: 'Secret vault/ca lacks ca.crt',
-  });
+  const message = 'Secret vault/ca lacks ca.crt';
+  expect(ofCertManager({ 'tls.crt': ca })).toEqual({ kind: 'unusable', message });
 });
 
 test('only the key that the target names is read and kept', () => {
-  const named = { ...ref, kind: 'ConfigMap', key: 'root-cert.pem' } as const;
+  const named = { ...ofMap, key: 'root-cert.pem' } as const;
   const bundleIn = (data: Readonly<Record<string, string>>) =>
-    bundleOfSource(
-      named,
-      CONSENTS,
-      toSourceObject({ metadata: { annotations: { [CONSENT]: 'true' } }, data }, named.key),
-      now,
-    );
+    bundleOfSource(named, CONSENTS, toSourceObject({ metadata: CONSENTING, data }, named.key), now);
   expect(bundleIn({ 'ca.crt': other, 'root-cert.pem': ca })).toEqual({ kind: 'bundle', pem: ca });
   const message = 'ConfigMap vault/ca/root-cert.pem lacks root-cert.pem';
   expect(bundleIn({ 'ca.crt': other })).toEqual({ kind: 'unusable', message });
 });
 
 test('a ConfigMap contains its certificates as text', () => {
-  const metadata = { annotations: { [CONSENT]: 'true' } };
-  const state = bundleOfSource(
-    { ...ref, kind: 'ConfigMap' },
-    CONSENTS,
-    { metadata, data: { 'ca.crt': ca } },
-    now,
-  );
-  expect(state).toEqual({ kind: 'bundle', pem: ca });
+  const map = { metadata: CONSENTING, data: { 'ca.crt': ca } };
+  expect(bundleOfSource(ofMap, CONSENTS, map, now)).toEqual({ kind: 'bundle', pem: ca });
 });
 
+const WITHOUT_CONSENT =
+  /^Secret vault\/ca does not exist or does not consent: its owner annotates it with gatehouse/;
 test.each<[string, () => SourceObject | undefined, RegExp]>([
-  [
-    'is missing',
-    () => undefined,
-    /^Secret vault\/ca does not exist or does not consent: its owner annotates it with gatehouse/,
-  ],
-  [
-    'does not consent',
-    () => ({ ...source({ 'ca.crt': ca }), metadata: {} }),
-    /^Secret vault\/ca does not exist or does not consent: its owner annotates it with gatehouse/,
-  ],
+  ['is missing', () => undefined, WITHOUT_CONSENT],
+  ['does not consent', () => ({ ...source({ 'ca.crt': ca }), metadata: {} }), WITHOUT_CONSENT],
   ['denies consent', () => source({ 'ca.crt': ca }, 'false'), /does not consent/],
   [
     'lacks certificates (Knative conversion TestReconcile: secret missing CA cert)',
@@ -134,12 +113,8 @@ test('cert-manager TestAppendCertificatesToBundle: removes_duplicate_certificate
 
 test('a value that is not UTF-8, which a ConfigMap has in binaryData, is read', () => {
   const value = Buffer.concat([Buffer.from([0xe4, 0x0a]), Buffer.from(ca)]).toString('base64');
-  const stored = toSourceObject({
-    metadata: { annotations: { [CONSENT]: 'true' } },
-    binaryData: { 'ca.crt': value, other: value },
-  });
-  const state = bundleOfSource({ ...ref, kind: 'ConfigMap' }, CONSENTS, stored, now);
-  expect(state).toEqual({ kind: 'bundle', pem: ca });
+  const stored = toSourceObject({ metadata: CONSENTING, binaryData: { 'ca.crt': value, other: value } });
+  expect(bundleOfSource(ofMap, CONSENTS, stored, now)).toEqual({ kind: 'bundle', pem: ca });
 });
 
 test('a stored source lacks the private key, and every annotation except its consent', () => {

@@ -4,7 +4,6 @@ import {
   dnsNameProblem,
   permittedDomains,
   podNames,
-  servingCertAddresses,
   servingCertNames,
   shortNames,
   type NamedService,
@@ -21,10 +20,6 @@ const rules = {
 };
 
 const SHORT_NAMES = 'gatehouse.dev/serving-cert-short-names';
-
-test('a serving cert holds two names of its Service', () => {
-  expect(servingCertNames(service, rules)).toEqual(['db.prod.svc', 'db.prod.svc.cluster.local']);
-});
 
 test('the Service, or else the operator, decides about names without svc', () => {
   const all = ['db', 'db.prod', 'db.prod.svc', 'db.prod.svc.cluster.local'];
@@ -126,28 +121,6 @@ describe('domains of namespaces', () => {
     expect(permittedDomains(suffixes)).toEqual(
       expect.arrayContaining([...suffixes.namespaceSuffixes.keys()]),
     );
-  });
-});
-
-describe('cluster IPs', () => {
-  const asking = {
-    ...service,
-    clusterIPs: ['10.96.7.8', 'FD00::7'],
-    annotations: { 'gatehouse.dev/serving-cert-cluster-ips': 'true' },
-  };
-  const allowed = { ...rules, clusterIPs: true };
-
-  test('are in the cert if the operator allows them and the Service asks for them', () => {
-    expect(servingCertAddresses(asking, allowed)).toEqual(['10.96.7.8', 'fd00::7']);
-    expect(servingCertAddresses({ ...asking, annotations: {} }, allowed)).toEqual([]);
-    expect(servingCertAddresses(asking, rules)).toBeUndefined();
-  });
-
-  test.each<[string, Partial<NamedService>, Partial<typeof allowed>, string]>([
-    ['the Service has none', { clusterIPs: [] }, {}, 'headless or an ExternalName'],
-    ['it is not allocated yet', { clusterIPs: [''] }, {}, 'lacks a cluster IP'],
-  ])('are refused if %s', (_when, change, ruled, message) => {
-    expect(() => servingCertAddresses({ ...asking, ...change }, { ...allowed, ...ruled })).toThrow(message);
   });
 });
 

@@ -116,23 +116,6 @@ test.each([
   expect(facts?.kind === 'unusable' && facts.message).toContain(message);
 });
 
-test('reading a Secret with any bytes never throws', () => {
-  const value = fc.oneof(
-    fc.base64String(),
-    fc.string(),
-    fc.uint8Array({ maxLength: 60 }).map((der) => {
-      const body = Buffer.from(der).toString('base64');
-      return base64(`-----BEGIN CERTIFICATE-----\n${body}\n-----END CERTIFICATE-----\n`);
-    }),
-  );
-  fc.assert(
-    fc.property(value, value, (certificate, key) => {
-      expect(readServingCert({ ...data, 'tls.crt': certificate }, authority)?.kind).not.toBe('usable');
-      expect(readServingCert({ ...data, 'tls.key': key }, authority)?.kind).not.toBe('usable');
-    }),
-  );
-});
-
 test('a cert with one changed byte never counts as the issued one', () => {
   const der = Buffer.from(server.chain.split('-----')[2] ?? '', 'base64');
   fc.assert(

@@ -1,13 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 
-import {
-  activeGeneration,
-  type Authority,
-  authorityOf,
-  caBundle,
-  createAuthority,
-} from '../authority/authority.ts';
+import { activeGeneration, type Authority, caBundle, createAuthority } from '../authority/authority.ts';
 import { after, DAY, HOUR, MINUTE } from '../durations.ts';
 import {
   base64,
@@ -15,6 +9,8 @@ import {
   rotated,
   SERVER_NAME,
   serverOf,
+  firstImported,
+  importedFrom,
 } from '../../../test/support/pki/fixtures.ts';
 import {
   FOREIGN_STACKS,
@@ -22,9 +18,8 @@ import {
   nodeVerdict,
   opensslTrusts,
 } from '../../../test/support/trust-verdicts.ts';
-import { importGeneration, rootOf } from '../authority/generation.ts';
-import { importAuthority } from '../authority/imported-ca.ts';
-import { makeCa } from '../../../test/support/pki/openssl-ca.ts';
+import { rootOf } from '../authority/generation.ts';
+import { makeCa, dataOf } from '../../../test/support/pki/openssl-ca.ts';
 import { DEFAULT_KEY_ALGORITHM, generateKeyPair, type KeyPair, randomSerial } from '../x509/keys.ts';
 import { summarizeServingCert } from './facts.ts';
 import {
@@ -74,10 +69,9 @@ describe('an Ed25519 key', () => {
     async (algorithm) => {
       const realNow = new Date();
       const signer = await firstAuthority(realNow, algorithm);
-      const { chain, keyPair: pair } = await serverOf(await rotated(signer, realNow), realNow, 'Ed25519');
-      const server = { chain, privateKey: pair.privateKey };
+      const server = await serverOf(await rotated(signer, realNow), realNow, 'Ed25519');
       const bundle = caBundle(signer, realNow);
-      expect(new X509Certificate(chain).publicKey.asymmetricKeyType).toBe('ed25519');
+      expect(new X509Certificate(server.chain).publicKey.asymmetricKeyType).toBe('ed25519');
       expect(await nodeVerdict(server, bundle, SERVER_NAME)).toBe('ok');
       const stacks = FOREIGN_STACKS.filter(({ missing }) => missing === undefined);
       const verdicts = await Promise.all(stacks.map(({ judge }) => judge([{ server, bundle }], SERVER_NAME)));
@@ -139,11 +133,8 @@ describe('a client cert', () => {
   test.skipIf(!hasOpenssl)('is refused by a CA that may sign only for servers', async () => {
     const soon = after(new Date(), MINUTE);
     const ca = makeCa({ more: ['extendedKeyUsage=serverAuth'] });
-    const data = { 'tls.crt': base64(ca.cert), 'tls.key': base64(ca.key) };
-    const result = await importAuthority(data, { dnsNames: order.dnsNames, addresses: [] }, soon);
-    if (result.kind === 'refused') throw new Error(result.problem);
-    const generation = await importGeneration(result.authority, { serial: randomSerial(), now: soon });
-    const forServers = { ...order, authority: authorityOf(generation, soon), now: soon };
+    const authority = await firstImported(await importedFrom(dataOf(ca), soon), soon);
+    const forServers = { ...order, authority, now: soon };
     await expect(issueServingCert(forServers)).resolves.toBeDefined();
     const refused = () => issueServingCert({ ...forServers, purpose: 'client' });
     await expect(refused()).rejects.toThrow(OutsideConstraints);

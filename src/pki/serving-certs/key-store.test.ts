@@ -35,8 +35,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const storeOf = ({ chain, keyPair }: Server, secret = password) =>
-  toKeyStore({ chain, privateKey: keyPair.privateKey, password: secret });
+const storeOf = (one: Server, secret = password) => toKeyStore({ ...one, password: secret });
 
 function file(name: string, content: Uint8Array | string): string {
   const path = join(folder, name);
@@ -56,7 +55,7 @@ describe('OpenSSL', () => {
       expect(splitCertificates(text).map(({ fingerprint256 }) => fingerprint256)).toEqual(
         splitCertificates(one.chain).map(({ fingerprint256 }) => fingerprint256),
       );
-      expect(text).toContain(one.keyPair.privateKey);
+      expect(text).toContain(one.privateKey);
       expect(text).toContain('friendlyName: tls');
     },
   );
@@ -86,47 +85,27 @@ test('the same input gives the same bytes, and another password gives other byte
 
 test('an empty password makes a store that opens with an empty password', async () => {
   const path = file('empty.p12', await storeOf(server, ''));
-  expect(await openssl('pkcs12', '-in', path, '-passin', 'pass:', '-nodes')).toContain(
-    server.keyPair.privateKey,
-  );
+  const text = await openssl('pkcs12', '-in', path, '-passin', 'pass:', '-nodes');
+  expect(text).toContain(server.privateKey);
 });
 
-if (!hasJava)
-  console.log(
-    'skipped: Java does not read the key stores, because there is no java with a compiler on the PATH',
-  );
-
-/** Serves each key store to a client with its trust store, and prints the names in the certificate. */
+/** Serves with the key store to a client with the trust store, and prints the names in the certificate. */
 const JAVA = `
-import java.io.*; import java.security.*; import java.security.cert.X509Certificate; import javax.net.ssl.*;
+import java.io.*; import java.security.cert.X509Certificate; import javax.net.ssl.*;
 class Handshake {
-  static KeyStore open(String type, String path) throws Exception {
-    KeyStore store = KeyStore.getInstance(type);
-    try (InputStream in = new FileInputStream(path)) { store.load(in, "changeit".toCharArray()); }
-    return store;
-  }
-  static void shake(String type, String keyPath, String trustPath) throws Exception {
-    KeyManagerFactory keys = KeyManagerFactory.getInstance("PKIX");
-    keys.init(open(type, keyPath), "changeit".toCharArray());
-    TrustManagerFactory trust = TrustManagerFactory.getInstance("PKIX");
-    trust.init(open(type, trustPath));
-    SSLContext context = SSLContext.getInstance("TLS");
-    context.init(keys.getKeyManagers(), trust.getTrustManagers(), null);
-    SSLServerSocket server = (SSLServerSocket) context.getServerSocketFactory().createServerSocket(0);
+  public static void main(String[] args) throws Exception {
+    var server = (SSLServerSocket) SSLServerSocketFactory.getDefault().createServerSocket(0);
     Thread serving = new Thread(() -> {
       try (SSLSocket accepted = (SSLSocket) server.accept()) { accepted.startHandshake(); }
       catch (IOException error) { error.printStackTrace(); }
     });
     serving.start();
-    try (SSLSocket client = (SSLSocket) context.getSocketFactory().createSocket("127.0.0.1", server.getLocalPort())) {
+    try (var client = (SSLSocket) SSLSocketFactory.getDefault().createSocket("127.0.0.1", server.getLocalPort())) {
       client.startHandshake();
       X509Certificate leaf = (X509Certificate) client.getSession().getPeerCertificates()[0];
       System.out.println(leaf.getPublicKey().getAlgorithm() + leaf.getSubjectAlternativeNames());
     }
     serving.join();
-  }
-  public static void main(String[] args) throws Exception {
-    for (int i = 1; i + 1 < args.length; i += 2) shake(args[0], args[i], args[i + 1]);
   }
 }
 `;
@@ -136,12 +115,10 @@ describe.skipIf(!hasJava).each([
   { type: 'JKS', keyStore: toJksKeyStore, trustStore: toJksTrustStore },
 ])('Java with $type', ({ type, keyStore, trustStore }) => {
   const ascii = 'changeit';
+  beforeAll(() => run('javac', ['-d', folder, file('Handshake.java', JAVA)]));
+
   const write = async (secret: string, one: Server = server, name = 'java') => {
-    const { chain, keyPair } = one;
-    const keys = file(
-      `${name}.${type}`,
-      await keyStore({ chain, privateKey: keyPair.privateKey, password: secret }),
-    );
+    const keys = file(`${name}.${type}`, await keyStore({ ...one, password: secret }));
     return { keys, trust: file(`${name}-trust.${type}`, trustStore(caBundle(authority, now), secret)) };
   };
   const list = async (path: string, secret = ascii) =>
@@ -167,27 +144,26 @@ describe.skipIf(!hasJava).each([
     await expect(list(file(`edited.${type}`, bytes))).rejects.toThrow();
   });
 
-  test('a server and a client use them, with each type of key', async () => {
-    const paths: string[] = [];
-    for (const algorithm of ['ECDSA-P256', 'RSA-2048', 'Ed25519'] as const) {
-      const { keys, trust } = await write(ascii, await serverOf(authority, now, algorithm), algorithm);
-      paths.push(keys, trust);
-    }
-    const { stdout } = await run('java', [file('Handshake.java', JAVA), type, ...paths]);
-    expect(stdout.trim().split('\n')).toEqual(
-      ['EC', 'RSA', 'EdDSA'].map((algorithm) => `${algorithm}[[2, ${SERVER_NAME}]]`),
+  test.each([
+    ['ECDSA-P256', 'EC'],
+    ['RSA-2048', 'RSA'],
+    ['Ed25519', 'EdDSA'],
+  ] as const)('a server and a client use them, with a key of type %s', async (algorithm, inJava) => {
+    const { keys, trust } = await write(ascii, await serverOf(authority, now, algorithm), algorithm);
+    const settings = Object.entries({ keyStore: keys, trustStore: trust }).flatMap(([name, path]) =>
+      Object.entries({ '': path, Type: type, Password: ascii }).map(
+        ([end, value]) => `-Djavax.net.ssl.${name}${end}=${value}`,
+      ),
     );
+    const { stdout } = await run('java', [...settings, '-cp', folder, 'Handshake']);
+    expect(stdout).toBe(`${inJava}[[2, ${SERVER_NAME}]]\n`);
   });
 });
 
 test('a JKS file has the same bytes for the same input, and another password gives other bytes', () => {
-  const made = (secret: string) =>
-    Buffer.from(
-      toJksKeyStore({ chain: server.chain, privateKey: server.keyPair.privateKey, password: secret }),
-    );
+  const made = (secret: string) => Buffer.from(toJksKeyStore({ ...server, password: secret }));
   expect(made('a').equals(made('a'))).toBe(true);
   expect(made('a').equals(made('b'))).toBe(false);
-  expect(made('a').includes(Buffer.from(server.keyPair.privateKey.split('\n')[1] ?? '', 'base64'))).toBe(
-    false,
-  );
+  const keyInside = Buffer.from(server.privateKey.split('\n')[1] ?? '', 'base64');
+  expect(made('a').includes(keyInside)).toBe(false);
 });

@@ -20,9 +20,9 @@ let readable: (secret: Secret) => boolean;
 
 beforeAll(async () => {
   const authority = await firstAuthority(now);
-  const { chain, keyPair } = await serverOf(authority, now);
+  const { chain, privateKey } = await serverOf(authority, now);
   const bundle = caBundle(authority, now);
-  content = { service, secretName: 'db-tls', chain, privateKey: keyPair.privateKey, bundle };
+  content = { service, secretName: 'db-tls', chain, privateKey, bundle };
   readable = (secret) => readServingCert(secret.data, authority)?.kind === 'usable';
 });
 
@@ -105,30 +105,26 @@ test('a renewal keeps the state that the leader shares with webhook processes, w
 
 const serviceCa = (uid: string) => ({ 'service.beta.openshift.io/originating-service-uid': uid });
 
-const copyFor = (name: string, annotations: Record<string, string> = {}): Secret => ({
-  metadata: {
-    namespace: 'prod',
-    name: 'db-tls',
-    annotations: {
-      'gatehouse.dev/serving-cert-service': name,
-      'gatehouse.dev/serving-cert-secret': 'elsewhere/db-tls',
-      ...annotations,
-    },
-  },
-  type: 'kubernetes.io/tls',
-});
-
-const marked = (change: Partial<Secret>, metadata: Secret['metadata'] = {}): Secret => ({
-  metadata: { annotations: { 'gatehouse.dev/serving-cert-service': 'db' }, ...metadata },
+const markOf = (of: string) => ({ annotations: { 'gatehouse.dev/serving-cert-service': of } });
+const adoptedBy = (of: string) => ({ annotations: { 'gatehouse.dev/serving-cert-adopt': of } });
+const ownedBy = (change: object) => ({ ownerReferences: [{ ...owner, ...change }] });
+const tls = (metadata: Secret['metadata'] = markOf('db'), change: Partial<Secret> = {}): Secret => ({
+  metadata,
   type: 'kubernetes.io/tls',
   ...change,
 });
+/** With a mark for another namespace. */
+const copyFor = (of: string, annotations: Record<string, string> = {}): Secret => {
+  const origin = { 'gatehouse.dev/serving-cert-secret': 'elsewhere/db-tls' };
+  const marks = { ...markOf(of).annotations, ...origin, ...annotations };
+  return tls({ namespace: 'prod', name: 'db-tls', annotations: marks });
+};
 
-test.each([
-  ['our mark', marked({}), 'ours'],
+test.each<[string, Secret, string]>([
+  ['our mark', tls(), 'ours'],
   [
     'our mark and an owner with an earlier uid',
-    marked({}, { ownerReferences: [{ ...owner, uid: 'uid-1' }] }),
+    tls({ ...markOf('db'), ...ownedBy({ uid: 'uid-1' }) }),
     'ours',
   ],
   ['no mark', { type: 'kubernetes.io/tls' }, 'foreign'],
@@ -136,70 +132,46 @@ test.each([
   ['a copied mark of another Service', copyFor('web'), 'foreign'],
   [
     'a copied mark of another Service, and permission to adopt it',
-    { ...copyFor('web', { 'gatehouse.dev/serving-cert-adopt': 'db' }) },
+    copyFor('web', adoptedBy('db').annotations),
     'ours',
   ],
-  [
-    'the mark of another Service',
-    marked({}, { annotations: { 'gatehouse.dev/serving-cert-service': 'web' } }),
-    'another-service',
-  ],
-  ['another controller', marked({}, { ownerReferences: [{ ...owner, kind: 'Certificate' }] }), 'foreign'],
+  ['the mark of another Service', tls(markOf('web')), 'another-service'],
+  ['another controller', tls({ ...markOf('db'), ...ownedBy({ kind: 'Certificate' }) }), 'foreign'],
   [
     'our mark, and a former Service as controller',
-    marked({}, { ownerReferences: [{ ...owner, name: 'web' }] }),
+    tls({ ...markOf('db'), ...ownedBy({ name: 'web' }) }),
     'ours',
   ],
   [
     'permission to adopt it, and another Service as controller',
-    marked(
-      {},
-      {
-        annotations: { 'gatehouse.dev/serving-cert-adopt': 'db' },
-        ownerReferences: [{ ...owner, name: 'web' }],
-      },
-    ),
+    tls({ ...adoptedBy('db'), ...ownedBy({ name: 'web' }) }),
     'foreign',
   ],
   [
     'another owner that is not a controller',
-    marked({}, { ownerReferences: [{ ...owner, kind: 'X', controller: false }] }),
+    tls({ ...markOf('db'), ...ownedBy({ kind: 'X', controller: false }) }),
     'ours',
   ],
-  ['another type', marked({ type: 'Opaque' }), 'wrong-type'],
-  ['no type', { metadata: marked({}).metadata ?? {} }, 'wrong-type'],
-  [
-    'permission to adopt it',
-    marked({}, { annotations: { 'gatehouse.dev/serving-cert-adopt': 'db' } }),
-    'ours',
-  ],
-  [
-    'permission for another Service to adopt it',
-    marked({}, { annotations: { 'gatehouse.dev/serving-cert-adopt': 'web' } }),
-    'foreign',
-  ],
+  ['another type', tls(markOf('db'), { type: 'Opaque' }), 'wrong-type'],
+  ['no type', { metadata: markOf('db') }, 'wrong-type'],
+  ['permission to adopt it', tls(adoptedBy('db')), 'ours'],
+  ['permission for another Service to adopt it', tls(adoptedBy('web')), 'foreign'],
   [
     'permission to adopt it, and a controller',
-    marked(
-      {},
-      {
-        annotations: { 'gatehouse.dev/serving-cert-adopt': 'db' },
-        ownerReferences: [{ ...owner, kind: 'Certificate' }],
-      },
-    ),
+    tls({ ...adoptedBy('db'), ...ownedBy({ kind: 'Certificate' }) }),
     'foreign',
   ],
-  ['annotations of service-ca', marked({}, { annotations: serviceCa('uid-2') }), 'foreign'],
+  ['annotations of service-ca', tls({ annotations: serviceCa('uid-2') }), 'foreign'],
   ['another type and no mark', { type: 'Opaque' }, 'foreign'],
-  ['immutable: true', marked({ immutable: true }), 'immutable'],
-] satisfies [string, Secret, string][])('a Secret with %s', (_what, secret, expected) => {
+  ['immutable: true', tls(markOf('db'), { immutable: true }), 'immutable'],
+])('a Secret with %s', (_what, secret, expected) => {
   expect(ownership(secret, service)).toBe(expected);
 });
 
 test('with --compat openshift, a Secret that service-ca made for the Service is ours', () => {
   const rules = { openshift: true };
-  expect(ownership(marked({}, { annotations: serviceCa('uid-2') }), service, rules)).toBe('ours');
-  expect(ownership(marked({}, { annotations: serviceCa('uid-1') }), service, rules)).toBe('foreign');
+  expect(ownership(tls({ annotations: serviceCa('uid-2') }), service, rules)).toBe('ours');
+  expect(ownership(tls({ annotations: serviceCa('uid-1') }), service, rules)).toBe('foreign');
 });
 
 test('only outputs that Gatehouse wrote are removed: files of other writers are kept', () => {

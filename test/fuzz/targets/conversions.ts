@@ -13,9 +13,17 @@ import {
 import { splitReview } from '../../../src/admission/conversion/review-text.ts';
 import { pruneObject } from '../../../src/admission/conversion/structural-schema.ts';
 import { toJsonText } from '../../../src/json/json-text.ts';
-import { isEqual, listIn, ownValue, parseJson, type JsonObject } from '../../../src/json/json.ts';
+import {
+  isEqual,
+  isJsonObject,
+  objectIn,
+  ownValue,
+  parseJson,
+  type JsonObject,
+  type JsonValue,
+} from '../../../src/json/json.ts';
 import { conversionPolicySchema, type ConversionPolicySpec } from '../../../src/api/conversion-policy.ts';
-import { mutatedObject, mutatedText } from '../mutated.ts';
+import { anyJson, mutatedObject, mutatedText } from '../mutated.ts';
 import { answerOf, fuzzTarget, hold, holdProblems, storedAs } from '../target.ts';
 
 const NEVER = new AbortController().signal;
@@ -90,17 +98,37 @@ const REVIEW = reviewText([server('v1', FIELDS), server('v3', FIELDS)]);
 
 const isSyntaxError = (error: unknown) => error instanceof SyntaxError;
 
-/** Parsing a review in parts gives the same objects as parsing all of it. */
-export const conversionText = fuzzTarget('conversion review', 70, mutatedText([REVIEW]), async (text) => {
+const SPACED = JSON.stringify(
+  { kind: 'R', request: { objects: [{ a: '"]}' }, [1, null], -1.5, true] } },
+  null,
+  '\r\n ',
+);
+const anyReview = fc
+  .tuple(anyJson, anyJson)
+  .map(([objects, other]) =>
+    toJsonText({ kind: other, request: { objects, uid: other }, response: objects }),
+  );
+
+async function parsedInParts(text: string): Promise<JsonValue> {
+  const { envelope, objects } = await splitReview(text, () => undefined);
+  const review = parseJson(envelope);
+  const read = objects.map(({ start, end }) => parseJson(text.slice(start, end)));
+  if (read.length === 0 || !isJsonObject(review)) return review;
+  return { ...review, request: { ...objectIn(review, 'request'), objects: read } };
+}
+
+const reviewTexts = fc.oneof(mutatedText([REVIEW, SPACED]), anyReview);
+
+/** Parsing a review in parts gives the same value as parsing all of it, or both refuse it. */
+export const conversionText = fuzzTarget('conversion review', 70, reviewTexts, async (text) => {
   const whole = answerOf(() => parseJson(text), isSyntaxError);
-  const parts = await splitReview(text, () => undefined).catch((error: unknown) => {
+  const parts = await parsedInParts(text).catch((error: unknown) => {
     if (isSyntaxError(error)) return undefined;
     throw error;
   });
-  if (whole === undefined) return; // parsing the parts finds the syntax error later
-  hold(parts !== undefined, 'valid JSON was refused');
-  const read = (parts?.objects ?? []).map(({ start, end }) => parseJson(text.slice(start, end)));
-  hold(isEqual(read, listIn(whole, 'request', 'objects')), () => `the parts are ${toJsonText(read)}`);
+  hold((parts === undefined) === (whole === undefined), 'only one of the two parsers accepts it');
+  if (whole === undefined || parts === undefined) return;
+  hold(isEqual(parts, whole), () => `the parts are ${toJsonText(parts)}`);
 });
 
 const SPEC = serversSpec as unknown as JsonObject; // the value is JSON

@@ -4,7 +4,8 @@ import fc from 'fast-check';
 import { admissionPolicySchema } from '../../../src/api/admission-policy.ts';
 import { compileSpec } from '../../support/admission/policy.ts';
 import { parsePath, InvalidPath, formatPath, fill, valuesAt } from '../../../src/json/field-path.ts';
-import type { JsonObject } from '../../../src/json/json.ts';
+import { isEqual, type JsonObject } from '../../../src/json/json.ts';
+import { toJsonText } from '../../../src/json/json-text.ts';
 import { mutatedObject, mutatedText } from '../mutated.ts';
 import { SERVER } from '../seeds.ts';
 import { answerOf, fuzzTarget, hold, holdProblems, storedAs } from '../target.ts';
@@ -80,6 +81,12 @@ export const paths = fuzzTarget('field path', 80, places, ([text, object]) => {
   if (path === undefined) return;
   for (const { keys } of valuesAt(object, path).slice(0, 20))
     hold(formatPath(keys) !== '', 'a place without a name');
+  const before = toJsonText(object);
   const filled = fill(object, path, 'x');
   hold(fill(filled, path, 'x') === filled, 'a default replaces a value');
+  hold(toJsonText(object) === before, 'a default changed its input');
+  const unshared = Object.keys(object).filter(
+    (key) => filled[key] !== object[key] && isEqual(filled[key], object[key]),
+  );
+  hold(unshared.length === 0, () => `unchanged parts were copied: ${unshared.join()}`);
 });

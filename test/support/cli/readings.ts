@@ -48,7 +48,7 @@ export function servingSecret(name: string, server: Server): StoredSecret {
       },
     },
     type: 'kubernetes.io/tls',
-    data: { 'tls.crt': base64(server.chain), 'tls.key': base64(server.keyPair.privateKey) },
+    data: { 'tls.crt': base64(server.chain), 'tls.key': base64(server.privateKey) },
   });
 }
 

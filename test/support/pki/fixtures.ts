@@ -2,12 +2,19 @@
 import {
   activate,
   activeGeneration,
+  authorityOf,
   createAuthority,
+  prepare,
   recordTrust,
   type Authority,
 } from '../../../src/pki/authority/authority.ts';
 import { after, DAY, MINUTE } from '../../../src/pki/durations.ts';
-import { createGeneration } from '../../../src/pki/authority/generation.ts';
+import {
+  createGeneration,
+  type ImportedAuthority,
+  importGeneration,
+} from '../../../src/pki/authority/generation.ts';
+import { importAuthority } from '../../../src/pki/authority/imported-ca.ts';
 import {
   generateKeyPair,
   randomSerial,
@@ -51,6 +58,34 @@ export async function rotated(authority: Authority, now: Date): Promise<Authorit
   return activated(await prepared(authority, now), now);
 }
 
+/** The CA in the `data` of its Secret. */
+export async function importedFrom(
+  data: Readonly<Record<string, string>>,
+  now: Date,
+  scope = { dnsNames: [SERVER_NAME], addresses: [] as readonly string[] },
+): Promise<ImportedAuthority> {
+  const result = await importAuthority(data, scope, now);
+  if (result.kind === 'refused') throw new Error(result.problem);
+  return result.authority;
+}
+
+export const firstImported = async (imported: ImportedAuthority, now: Date): Promise<Authority> =>
+  authorityOf(await importGeneration(imported, { serial: randomSerial(), now }), now);
+
+/** Adds an imported CA, which clients trust and which does not sign yet. */
+export async function preparedImport(
+  before: Authority,
+  imported: ImportedAuthority,
+  now: Date,
+): Promise<Authority> {
+  const previous = activeGeneration(before);
+  return prepare(
+    before,
+    await importGeneration(imported, { serial: randomSerial(), now, previous }),
+    undefined,
+  );
+}
+
 /** The leaf of a chain as PEM, with an end that is no time. Its signature is wrong then. */
 export function withUnreadableEnd(chain: CertificatePem): string {
   const der = Buffer.from(firstCertificate(chain).raw);
@@ -62,6 +97,7 @@ export function withUnreadableEnd(chain: CertificatePem): string {
 
 export interface Server extends Awaited<ReturnType<typeof issueServingCert>> {
   readonly keyPair: KeyPair;
+  readonly privateKey: KeyPair['privateKey'];
 }
 
 export const SERVER_NAME = 'db.prod.svc';
@@ -76,7 +112,11 @@ export async function serverOf(
   // As the leader does before each cert.
   const recorded = recordTrust(authority, [activeGeneration(authority).id], after(now, 2 * DAY));
   const order = { authority: recorded, dnsNames: [dnsName], keyPair, serial: randomSerial(), now };
-  return { keyPair, ...(await issueServingCert({ ...order, lifetimeMs: DAY })) };
+  return {
+    keyPair,
+    privateKey: keyPair.privateKey,
+    ...(await issueServingCert({ ...order, lifetimeMs: DAY })),
+  };
 }
 
 export const base64 = (text: string): string => Buffer.from(text).toString('base64');

@@ -3,11 +3,19 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempDisposableSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { base64 } from './fixtures.ts';
 
 export interface MadeCa {
   readonly cert: string;
   readonly key: string;
 }
+
+/** The `data` of its Secret. cert-manager writes the root only to `ca.crt`. */
+export const dataOf = (ca: MadeCa, root?: MadeCa, issuers: readonly MadeCa[] = []) => ({
+  'tls.crt': base64([ca, ...issuers].map(({ cert }) => cert).join('')),
+  'tls.key': base64(ca.key),
+  ...(root === undefined ? {} : { 'ca.crt': base64(root.cert) }),
+});
 
 const P256 = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256'];
 

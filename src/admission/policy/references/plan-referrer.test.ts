@@ -42,10 +42,14 @@ const object = (spec: object, metadata: object = {}): KubeObject =>
     spec,
   }) as KubeObject;
 
-const guards = [
-  { op: 'test', path: '/metadata/uid', value: 'u1' },
-  { op: 'test', path: '/metadata/resourceVersion', value: '7' },
-];
+const patchOf = (...operations: readonly object[]) => ({
+  kind: 'patch',
+  operations: [
+    { op: 'test', path: '/metadata/uid', value: 'u1' },
+    { op: 'test', path: '/metadata/resourceVersion', value: '7' },
+    ...operations,
+  ],
+});
 
 describe('Cascade', () => {
   const plan = (of: KubeObject | undefined, rule = reference('spec.datacenter')) =>
@@ -74,52 +78,36 @@ describe('Cascade', () => {
 });
 
 describe('SetNull', () => {
-  const plan = (rule: CompiledReference, of: KubeObject) =>
-    planReferrer({ action: 'SetNull', ...gone }, rule, self, of);
+  const removing = (...paths: readonly string[]) => patchOf(...paths.map((path) => ({ op: 'remove', path })));
 
-  test('removes the field', () => {
-    expect(plan(reference('spec.datacenter'), object({ datacenter: 'fra1' }))).toEqual({
-      kind: 'patch',
-      operations: [...guards, { op: 'remove', path: '/spec/datacenter' }],
-    });
-  });
-
-  test('removes the elements of a list from its end', () => {
-    const of = object({ datacenters: ['fra1', 'fra2', 'fra1'] });
-    expect(plan(reference('spec.datacenters[*]'), of)).toEqual({
-      kind: 'patch',
-      operations: [
-        ...guards,
-        { op: 'remove', path: '/spec/datacenters/2' },
-        { op: 'remove', path: '/spec/datacenters/0' },
-      ],
-    });
-  });
-
-  test('removes the uid of the target as well', () => {
-    const rule = reference('spec.dcs[*].name', { uidPath: parsePath('spec.dcs[*].uid') });
-    const of = object({
-      dcs: [
-        { name: 'fra2', uid: 'dc-2' },
-        { name: 'fra1', uid: 'dc-1' },
-      ],
-    });
-    expect(plan(rule, of)).toEqual({
-      kind: 'patch',
-      operations: [
-        ...guards,
-        { op: 'remove', path: '/spec/dcs/1/uid' },
-        { op: 'remove', path: '/spec/dcs/1/name' },
-      ],
-    });
+  test.each([
+    ['the field', reference('spec.datacenter'), object({ datacenter: 'fra1' }), removing('/spec/datacenter')],
+    [
+      'the elements of a list from its end',
+      reference('spec.datacenters[*]'),
+      object({ datacenters: ['fra1', 'fra2', 'fra1'] }),
+      removing('/spec/datacenters/2', '/spec/datacenters/0'),
+    ],
+    [
+      'the uid of the target as well',
+      reference('spec.dcs[*].name', { uidPath: parsePath('spec.dcs[*].uid') }),
+      object({
+        dcs: [
+          { name: 'fra2', uid: 'dc-2' },
+          { name: 'fra1', uid: 'dc-1' },
+        ],
+      }),
+      removing('/spec/dcs/1/uid', '/spec/dcs/1/name'),
+    ],
+  ])('removes %s', (_what, rule, of, expected) => {
+    expect(planReferrer({ action: 'SetNull', ...gone }, rule, self, of)).toEqual(expected);
   });
 });
 
 test('SetDefault writes the default target', () => {
   const rule = reference('metadata.labels["example.com/dc"]', { defaultTarget: 'fra0' });
   const of = object({}, { labels: { 'example.com/dc': 'fra1' } });
-  expect(planReferrer({ action: 'SetDefault', ...gone }, rule, self, of)).toEqual({
-    kind: 'patch',
-    operations: [...guards, { op: 'replace', path: '/metadata/labels/example.com~1dc', value: 'fra0' }],
-  });
+  expect(planReferrer({ action: 'SetDefault', ...gone }, rule, self, of)).toEqual(
+    patchOf({ op: 'replace', path: '/metadata/labels/example.com~1dc', value: 'fra0' }),
+  );
 });

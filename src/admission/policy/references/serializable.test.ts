@@ -137,6 +137,63 @@ test.each<[string, Partial<AdmissionPolicySpec>, string]>([
   ]);
 });
 
+const hold = (): HeldIntents =>
+  createHeldIntents({
+    claims,
+    cleanup: claims,
+    identity: 'one',
+    signal: new AbortController().signal,
+    now: () => NOW,
+    monotonic: () => 0,
+    seesDeletions: () => true,
+    timeout: () => new AbortController().signal,
+  });
+const stored = (name: string) => {
+  live.set(`servers/${name}`, {
+    metadata: { name, namespace: 'store', uid: `uid-${name}`, resourceVersion: '5' },
+    ...{ spec: { datacenter: 'fra1' } },
+  });
+};
+/** The writes under held intents that are not over. */
+const pending = () => ['a', 'b'].flatMap((name) => claims.unsettled.intentsOf(serverRef(name)));
+const serverRef = (name: string) => ({ group: GROUP, resource: 'servers', namespace: 'store', name });
+
+describe.each([
+  ['with its own intent', () => undefined, 8],
+  ['with a held intent', hold, 1],
+])('a write that adds a reference %s', (_whose, holding, intents) => {
+  beforeEach(() => {
+    held = holding();
+  });
+
+  test('withdraws it if the target is gone or is being deleted', async () => {
+    live.set('datacenters/fra1', { metadata: { name: 'fra1', deletionTimestamp: '2026-11-27T00:00:00Z' } });
+    expect(messageOf(await judge(create()))).toContain('is being deleted: reference another object');
+    live.clear();
+    expect(messageOf(await judge(create()))).toContain('not found; create it or fix the name');
+    await new Promise(setImmediate);
+    expect([names(), pending(), claims.unsettled.count()]).toEqual([[], [], 0]);
+  });
+
+  test('has to retry while an admitted deletion may be stored', async () => {
+    expect(await judge(deletion())).toMatchObject({ kind: 'allow' });
+    expect(await judge(create())).toMatchObject({ kind: 'deny', code: 429, retryAfterSeconds: 1 });
+    await new Promise(setImmediate);
+    expect(names()).toEqual([deletionIntentName(target('fra1'))]);
+    live.set('datacenters/fra1', { metadata: { name: 'fra1', uid: 'd2', resourceVersion: '9' } });
+    expect(await judge(create())).toMatchObject({ kind: 'allow' });
+  });
+
+  test('has to retry if the user has too many writes that are not stored', async () => {
+    for (let n = 1; n <= 8; n++) expect(await judge(create(`s${n}`))).toMatchObject({ kind: 'allow' });
+    const decision = await judge(create('s9'));
+    expect(decision).toMatchObject({ kind: 'deny', code: 429 });
+    expect(messageOf(decision)).toContain('too many writes of "ada" with new references are not stored');
+    expect(names()).toHaveLength(intents);
+    expect(claims.unsettled.count()).toBe(8);
+  });
+});
+
 describe('a write that adds a reference', () => {
   test('stores one intent, and reads the intent of a deletion afterwards', async () => {
     expect(await judge(create())).toMatchObject({ kind: 'allow' });
@@ -155,23 +212,6 @@ describe('a write that adds a reference', () => {
     ];
     expect(await judge(create(), weak)).toMatchObject({ kind: 'allow' });
     expect(claims.asked).toEqual([]);
-  });
-
-  test('withdraws its intent if the target is gone or is being deleted', async () => {
-    live.set('datacenters/fra1', { metadata: { name: 'fra1', deletionTimestamp: '2026-11-27T00:00:00Z' } });
-    expect(messageOf(await judge(create()))).toContain('is being deleted: reference another object');
-    live.clear();
-    expect(messageOf(await judge(create()))).toContain('not found; create it or fix the name');
-    expect(names()).toEqual([]);
-    expect(claims.unsettled.count()).toBe(0);
-  });
-
-  test('has to retry while an admitted deletion may be stored', async () => {
-    expect(await judge(deletion())).toMatchObject({ kind: 'allow' });
-    expect(await judge(create())).toMatchObject({ kind: 'deny', code: 429, retryAfterSeconds: 1 });
-    expect(names()).toEqual([deletionIntentName(target('fra1'))]);
-    live.set('datacenters/fra1', { metadata: { name: 'fra1', uid: 'd2', resourceVersion: '9' } });
-    expect(await judge(create())).toMatchObject({ kind: 'allow' });
   });
 
   test('is refused in a restore if one of the policies that name the missing target does not defer', async () => {
@@ -202,14 +242,6 @@ describe('a write that adds a reference', () => {
     });
   });
 
-  test('has to retry if the user has too many writes that are not stored', async () => {
-    for (let n = 1; n <= 8; n++) expect(await judge(create(`s${n}`))).toMatchObject({ kind: 'allow' });
-    const decision = await judge(create('s9'));
-    expect(decision).toMatchObject({ kind: 'deny', code: 429 });
-    expect(messageOf(decision)).toContain('too many writes of "ada" with new references are not stored');
-    expect(names()).toHaveLength(8);
-  });
-
   test('has to retry if the API server does not answer', async () => {
     claims.before('create', () => {
       throw new Error('connection refused');
@@ -226,10 +258,7 @@ describe('a deletion of a target', () => {
     expect(decision).toMatchObject({ kind: 'deny', code: 429, retryAfterSeconds: 1 });
     expect(messageOf(decision)).toContain('was referenced a moment ago by servers.infra.example.com "a"');
     expect(names().filter((name) => name.startsWith('deletion'))).toEqual([]);
-    live.set('servers/a', {
-      metadata: { name: 'a', namespace: 'store', uid: 'uid-a', resourceVersion: '5' },
-      ...{ spec: { datacenter: 'fra1' } },
-    });
+    stored('a');
     expect(messageOf(await judge(deletion()))).toContain('is still referenced by');
   });
 
@@ -261,27 +290,6 @@ describe('a deletion of a target', () => {
 });
 
 describe('with held intents', () => {
-  const hold = (): HeldIntents =>
-    createHeldIntents({
-      claims,
-      cleanup: claims,
-      identity: 'one',
-      signal: new AbortController().signal,
-      now: () => NOW,
-      monotonic: () => 0,
-      seesDeletions: () => true,
-      timeout: () => new AbortController().signal,
-    });
-  const stored = (name: string) => {
-    live.set(`servers/${name}`, {
-      metadata: { name, namespace: 'store', uid: `uid-${name}`, resourceVersion: '5' },
-      ...{ spec: { datacenter: 'fra1' } },
-    });
-  };
-  /** The writes under held intents that are not over. */
-  const pending = () => ['a', 'b'].flatMap((name) => claims.unsettled.intentsOf(serverRef(name)));
-  const serverRef = (name: string) => ({ group: GROUP, resource: 'servers', namespace: 'store', name });
-
   beforeEach(() => {
     held = hold();
   });
@@ -293,27 +301,6 @@ describe('with held intents', () => {
     expect(await judge(create('b'))).toMatchObject({ kind: 'allow' });
     expect(claims.asked).toHaveLength(2);
     expect(pending()).toHaveLength(2);
-  });
-
-  test('a write that is refused ends, and the intent is removed', async () => {
-    live.clear();
-    expect(messageOf(await judge(create()))).toContain('not found; create it or fix the name');
-    await new Promise(setImmediate);
-    expect([names(), pending(), claims.unsettled.count()]).toEqual([[], [], 0]);
-  });
-
-  test('a write has to retry while an admitted deletion may be stored', async () => {
-    await judge(deletion());
-    expect(await judge(create())).toMatchObject({ kind: 'deny', code: 429, retryAfterSeconds: 1 });
-    await new Promise(setImmediate);
-    expect(names()).toEqual([deletionIntentName(target('fra1'))]);
-  });
-
-  test('the writes of a user count, and intents do not', async () => {
-    for (let n = 1; n <= 8; n++) expect(await judge(create(`s${n}`))).toMatchObject({ kind: 'allow' });
-    expect(messageOf(await judge(create('s9')))).toContain('too many writes of "ada"');
-    expect(claims.unsettled.count()).toBe(8);
-    expect(names()).toHaveLength(1);
   });
 
   test('a deletion has to retry while the intent is held, and a dry run does not wait', async () => {

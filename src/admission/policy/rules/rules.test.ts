@@ -145,12 +145,6 @@ describe('refs', () => {
     expect(await decide({ ...spec, enforcement: 'Warn' }, request, cluster)).toMatchObject({ kind: 'allow' });
   });
 
-  test('with a missing target leave the refusal to the reference', async () => {
-    const decision = await decide(spec, request, clusterOf());
-    expect(messageOf(decision)).toContain('not found; create it or fix the name');
-    expect(messageOf(decision)).not.toContain('too small');
-  });
-
   test('with a path over a list are a list', async () => {
     const list = {
       validate: {

@@ -69,6 +69,8 @@ const worldOf = (): RequestWorld => ({
 const serial = (spec: Partial<AdmissionPolicySpec> = {}, rule: Partial<UniqueRule> = {}, name?: string) =>
   policyOf({ validate: { unique: [{ name: 'serial', paths: ['spec.serial'], ...rule }] }, ...spec }, name);
 
+const ips = serial({}, { paths: ['spec.ips[*]'] });
+
 const judge = (request: AdmissionRequest, policies: readonly CompiledPolicy[] = [serial()]) =>
   validate(request, policies, { world: worldOf(), signal: new AbortController().signal, now });
 
@@ -90,6 +92,7 @@ const store = (name: string, spec: JsonObject, metadata: object = {}): void => {
     spec,
   } as KubeObject);
 };
+const TRY_AGAIN = { kind: 'deny', code: 429, reason: 'TooManyRequests', retryAfterSeconds: 1 };
 const failAt = (verb: Parameters<ClaimsInMemory['before']>[0]) => {
   claims.before(verb, () => {
     throw new Error('connection refused');
@@ -139,12 +142,7 @@ describe('a claim whose holder is not stored yet', () => {
   test('makes other clients retry, with a delay', async () => {
     now += 10_000;
     const decision = await judge(create('b', { serial: 'X' }));
-    expect(decision).toMatchObject({
-      kind: 'deny',
-      code: 429,
-      reason: 'TooManyRequests',
-      retryAfterSeconds: 1,
-    });
+    expect(decision).toMatchObject(TRY_AGAIN);
     expect(messageOf(decision)).toContain('try again, in 60 s at the latest');
     expect(holders()).toEqual(['a']);
   });
@@ -234,8 +232,6 @@ test('a dry run gets the same decision as a real request and changes nothing', a
 });
 
 describe('several values', () => {
-  const ips = serial({}, { paths: ['spec.ips[*]'] });
-
   test('claim nothing if one of them is taken', async () => {
     await judge(create('a', { ips: ['2'] }), [ips]);
     store('a', { ips: ['2'] });
@@ -312,7 +308,6 @@ describe('several values', () => {
 });
 
 describe('a user with too many unsettled claims', () => {
-  const ips = serial({}, { paths: ['spec.ips[*]'] });
   const by = (username: string, request: AdmissionRequest): AdmissionRequest => ({
     ...request,
     userInfo: { ...request.userInfo, username },
@@ -328,12 +323,7 @@ describe('a user with too many unsettled claims', () => {
 
   test('has to retry, without a call to the API server', async () => {
     const decision = await ask('c');
-    expect(decision).toMatchObject({
-      kind: 'deny',
-      code: 429,
-      reason: 'TooManyRequests',
-      retryAfterSeconds: 1,
-    });
+    expect(decision).toMatchObject(TRY_AGAIN);
     expect(messageOf(decision)).toBe(
       'too many unique values that "ada" claimed in namespace "store" belong to objects that are not stored: try again, and find out why those writes fail; the values are free 70 s after the last attempt (policy servers)',
     );

@@ -143,7 +143,7 @@ const wrongName = {
   name: 'third-party',
   annotations: { 'gatehouse.dev/inject-cabundle': 'two.example.com' },
 };
-const foreignKey = { ...serving, keyPair: (await serverOf(authority, NOW)).keyPair };
+const foreignKey = { ...serving, privateKey: (await serverOf(authority, NOW)).privateKey };
 const lapsed = { holderIdentity: 'a', renewTime: at(-60_000), leaseDurationSeconds: 15 };
 
 test.each<readonly [expected: string, change: Partial<ClusterReadings>]>([
