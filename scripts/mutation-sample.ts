@@ -1,6 +1,8 @@
 /**
- * Changes one operator of the product at a time, in a copy, and runs the unit tests of its room. Prints the changes
- * that no test notices: `node scripts/mutation-sample.ts --count 200 --seed 1`. Run by hand; 200 changes take about 20 minutes.
+ * Changes one operator of the product at a time, in a copy, and runs the unit and integration tests that import it.
+ * Prints the changes that no test notices: `node scripts/mutation-sample.ts --count 200 --seed 1`. Run by hand; 200
+ * changes take about 30 minutes. `--only FILE:LINE`, or a printed change, tries it again.
+ * `--sandbox` also starts the processes, which takes a minute more for each change that nothing else notices.
  */
 import { spawnSync } from 'node:child_process';
 import { globSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -19,11 +21,15 @@ const { values: flags } = parseArgs({
     path: { type: 'string', multiple: true, default: ROOMS },
     count: { type: 'string', default: '200' },
     seed: { type: 'string', default: '1' },
+    only: { type: 'string', multiple: true },
+    sandbox: { type: 'boolean', default: false },
   },
 });
 
 interface Mutant {
   readonly file: string;
+  /** As printed: place, text, new text. */
+  readonly name: string;
   readonly start: number;
   readonly end: number;
   readonly to: string;
@@ -37,8 +43,11 @@ function mutantsOf(root: string, file: string): readonly Mutant[] {
   const text = readFileSync(join(root, file), 'utf8');
   const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true);
   const found: Mutant[] = [];
-  const add = (node: ts.Node, to: string, end = node.getEnd()) =>
-    found.push({ file, start: node.getStart(), end, to });
+  const add = (node: ts.Node, to: string, end = node.getEnd()) => {
+    const start = node.getStart();
+    const line = source.getLineAndCharacterOfPosition(start).line + 1;
+    found.push({ file, name: `${file}:${line}: ${text.slice(start, end)} → ${to}`, start, end, to });
+  };
   const visit = (node: ts.Node): void => {
     if (ts.isTypeNode(node) || ts.isImportDeclaration(node)) return;
     const swapped = ts.isBinaryExpression(node) ? SWAPPED.get(node.operatorToken.getText()) : undefined;
@@ -99,24 +108,28 @@ function mutated(root: string, { file, start, end, to }: Mutant): string {
   return text.slice(0, start) + to + text.slice(end);
 }
 
-/** Whether a unit test in the file's folder fails, or else one in its room. */
+/** Whether a unit test in the file's folder fails, or else a test that imports the file. */
 function isNoticed(root: string, mutant: Mutant): boolean {
   const { file } = mutant;
+  const suites = [
+    ['run', `${dirname(file)}/`, '--project', 'unit'],
+    ['related', file, '--project', 'unit'],
+    ['related', file, '--project', 'integration', '--retry', '1'], // some of its tests depend on the load
+    ...(flags.sandbox ? [['run', '--project', 'sandbox']] : []),
+  ];
   const path = join(root, file);
   const text = readFileSync(path, 'utf8');
   writeFileSync(path, mutated(root, mutant));
   try {
-    const room = file.split('/').slice(0, 2).join('/');
-    return [...new Set([dirname(file), room])].some((folder) => !passes(root, `${folder}/`));
+    return suites.some((words) => !passes(root, ...words));
   } finally {
     writeFileSync(path, text);
   }
 }
 
-function passes(root: string, folder: string): boolean {
+function passes(root: string, ...words: readonly string[]): boolean {
   const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs');
-  const words = ['--project', 'unit', '--bail', '1', '--maxWorkers', '1', '--passWithNoTests'];
-  const args = [vitest, 'run', folder, ...words];
+  const args = [vitest, ...words, '--run', '--bail', '1', '--maxWorkers', '1', '--passWithNoTests'];
   return spawnSync(process.execPath, args, { cwd: root, stdio: 'ignore', timeout: 300_000 }).status === 0;
 }
 
@@ -125,7 +138,14 @@ try {
   const files = flags.path.flatMap((path) =>
     path.endsWith('.ts') ? [path] : globSync(`${path}/**/*.ts`, { cwd: root }),
   );
-  const all = files.filter((file) => !file.endsWith('.test.ts')).flatMap((file) => mutantsOf(root, file));
+  const all = files
+    .filter((file) => !file.endsWith('.test.ts'))
+    .flatMap((file) => mutantsOf(root, file))
+    .filter(({ name }) => flags.only?.some((only) => `${name}:`.startsWith(`${only}:`)) ?? true);
+  const suites = ['unit', 'integration'];
+  const isSound = () => suites.every((suite) => passes(root, 'run', '--project', suite, '--retry', '1'));
+  if (flags.only === undefined && !isSound())
+    throw new Error('without a change, tests fail or take five minutes: run `npm test`');
   const compiles = createCompiler(root);
   let tried = 0;
   let survivors = 0;
@@ -135,9 +155,7 @@ try {
     tried += 1;
     if (isNoticed(root, mutant)) continue;
     survivors += 1;
-    const text = readFileSync(join(root, mutant.file), 'utf8');
-    const line = text.slice(0, mutant.start).split('\n').length;
-    console.log(`${mutant.file}:${line}: ${text.slice(mutant.start, mutant.end)} → ${mutant.to}`);
+    console.log(mutant.name);
   }
   console.log(`${tried - survivors} of ${tried} noticed (of ${all.length} possible changes)`);
 } finally {

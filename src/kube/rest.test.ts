@@ -181,8 +181,13 @@ test('the first prompt request that meets its deadline aborts the other prompt o
   const second = get(prompt, { timeoutMs: 60_000 });
   const other = get(patient, { timeoutMs: AWAY_MS + 600 });
   await expect(first).rejects.toThrow(`no answer within ${AWAY_MS + 100} ms`);
-  await expect(second).rejects.toThrow('the API server does not answer this replica at the moment');
+  const away = 'the API server does not answer this replica at the moment';
+  await expect(second).rejects.toThrow(away);
   await expect(other).rejects.toThrow(`no answer within ${AWAY_MS + 600} ms`);
+  const probe = prompt.request({ method: 'GET', path: '/version', timeoutMs: 50 });
+  await expect(prompt.request({ method: 'GET', path: '/version' })).rejects.toThrow(away);
+  await expect(probe).rejects.toThrow('no answer within 50 ms');
+  expect(server.requests).toHaveLength(4);
 });
 
 test('a body that stops in the middle meets the deadline', async () => {

@@ -68,10 +68,6 @@ export function createWorkqueue(options: WorkqueueOptions = {}) {
   const addAfter = (key: string, ms: number): void => {
     if (!open) return;
     if (Number.isNaN(ms)) throw new Error(`cannot add ${key} after NaN ms: give a number of milliseconds`);
-    if (ms <= 0) {
-      add(key);
-      return;
-    }
     later.set(key, clock.monotonic() + ms);
   };
   const later = createDelayedKeys(clock, add);

@@ -54,6 +54,7 @@ const PLANS: readonly [string, RestoreWindow, string, object, changed?: boolean]
   ['after an absence, the leader runs the final sweep immediately', window(closed), '14:00:00', FINAL],
   ['a result without violations completes the window', CLEAN, '15:00:00', { kind: 'done' }, true],
   ['violations are checked again', DIRTY, '12:02:30', wait('12:03:00')],
+  ['a minute later', DIRTY, '12:03:00', { ...FINAL, notBefore: at('12:03:00') }],
   ['violations are checked immediately if a target appears', DIRTY, '12:02:30', FINAL, true],
   ['a window for all users is refused', window(undefined, EVERYBODY), '12:00:00', { kind: 'refuse' }],
   ['an open window that an edit made invalid closes', window(OPENED, EVERYBODY), '12:00:00', MANUAL],

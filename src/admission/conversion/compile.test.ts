@@ -247,7 +247,8 @@ describe('steps and schemas', () => {
       'TypeChange spec.versions[0]: spec.size is a string in version v1 and an integer in v2; use set in both directions, or remove it',
       expect.stringContaining('spec.list[*] is a string in version v1'),
     ]);
-    expect(sizes('integer', 'number', [{ name: 'v1' }])).toEqual([]);
+    for (const [one = '', other = ''] of [['integer', 'number'], ['string'], ['', 'string']])
+      expect(sizes(one, other, [{ name: 'v1' }])).toEqual([]);
     const toHub = [
       { set: { path: 'spec.size', expression: 'int(object.spec.size)' } },
       { remove: { path: 'spec.list' } },

@@ -58,35 +58,29 @@ export function itemOf(at: SchemaAt): SchemaAt {
 
 /** Like the API server (apiextensions-apiserver pkg/apiserver/schema/pruning). Shares unchanged parts. */
 export const pruneObject = (object: JsonObject, schema: JsonObject | undefined): JsonObject =>
-  schema === undefined ? object : pruneFields(object, schemaOf(schema), OF_EVERY_OBJECT, 0);
+  schema === undefined ? object : pruneFields(object, schemaOf(schema), OF_EVERY_OBJECT);
 
 const NONE: ReadonlySet<string> = new Set();
 
 /** Nested lists without a schema can be too deep for recursion. */
 const DEEPEST = 100;
 
-/** The schema limits the depth. Below it, follows only lists in lists. */
+/** The schema limits how deep objects are. Below it, follows only lists in lists. */
 export function prune(value: JsonValue, at: SchemaAt, depth = 0): JsonValue {
   if (at.kind !== 'known' || depth > DEEPEST) return value;
-  if (isJsonObject(value))
-    return pruneFields(value, at, isEmbedded(at.schema) ? OF_EVERY_OBJECT : NONE, depth + 1);
+  if (isJsonObject(value)) return pruneFields(value, at, isEmbedded(at.schema) ? OF_EVERY_OBJECT : NONE);
   if (!isJsonArray(value)) return value;
   const items = itemOf(at);
   const pruned = value.map((item) => prune(item, items, depth + 1));
   return pruned.every((item, index) => item === value[index]) ? value : pruned;
 }
 
-function pruneFields(
-  object: JsonObject,
-  schema: SchemaAt,
-  kept: ReadonlySet<string>,
-  depth: number,
-): JsonObject {
+function pruneFields(object: JsonObject, schema: SchemaAt, kept: ReadonlySet<string>): JsonObject {
   let changed = false;
   const entries: [string, JsonValue][] = [];
   for (const [name, value] of Object.entries(object)) {
     const at = kept.has(name) ? OPEN : fieldOf(schema, name);
-    const pruned = at.kind === 'unknown' ? undefined : prune(value, at, depth);
+    const pruned = at.kind === 'unknown' ? undefined : prune(value, at);
     if (pruned !== undefined) entries.push([name, pruned]);
     changed ||= pruned !== value;
   }

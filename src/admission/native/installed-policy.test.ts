@@ -3,7 +3,15 @@ import { expect, test } from 'vitest';
 import { GROUP, policyOf } from '../../../test/support/admission/policy.ts';
 import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
 import { installationOwner } from '../webhooks/installation-owner.ts';
-import { enforcesAsWanted, installedOf, isAsWanted, isInstalledByUs } from './installed-policy.ts';
+import type { KubeObject } from '../../json/kube-object.ts';
+import {
+  enforcesAsWanted,
+  installedOf,
+  isAsWanted,
+  isInstalledByUs,
+  obstacleOf,
+  TYPES_UNCHECKED,
+} from './installed-policy.ts';
 import { compileNative, oncePerVersion, type NativeOptions } from './native-policy.ts';
 
 const OWNER = { name: 'servers', uid: 'u' };
@@ -71,6 +79,34 @@ test('the AdmissionPolicy owns the policy, and the installation owns the binding
   const [before, after] = ['r', 's'].map((uid) => installedOf(pair, OWNER, installationOwner(uid)).binding);
   if (before === undefined || after === undefined) throw new Error('there are two bindings');
   expect([enforcesAsWanted(before, after), isAsWanted(before, after)]).toEqual([true, false]);
+});
+
+test('the branches of a schema apply under their conditions', () => {
+  const schema = { if: { required: ['spec'] }, then: { required: ['a'] }, else: { required: ['b'] } };
+  const options = { ownNamespace: 'g', restorers: [], others: [] };
+  const { pairs } = compileNative(policyOf({ validate: { schema } }), options);
+  const has = (key: string) => `(type(value) != map || "${key}" in value)`;
+  const branch = (condition: string, key: string) => ({
+    expression: `variables.gatehouse_schema_0.all(value, !(${condition}) || ${has(key)})`,
+    message: `${key}: is required: add it (policy servers)`,
+    reason: 'Forbidden',
+  });
+  const test = `(${has('spec')})`;
+  const validations = [branch(test, 'a'), branch(`!(${test})`, 'b')];
+  expect(pairs[0]?.policy).toMatchObject({ spec: { validations } });
+});
+
+test('a policy counts as enforced once its types are checked without a warning', () => {
+  const stored = (status: object): KubeObject & { readonly status: object } => ({
+    metadata: { generation: 2 },
+    status,
+  });
+  const expressionWarnings = [{ fieldRef: 'spec.variables[0]', warning: 'undefined field' }];
+  expect(obstacleOf(stored({ observedGeneration: 2 }))).toBeUndefined();
+  expect(obstacleOf(stored({ observedGeneration: 1 }))).toBe(TYPES_UNCHECKED);
+  expect(obstacleOf(stored({ observedGeneration: 2, typeChecking: { expressionWarnings } }))).toBe(
+    'the API server warns about spec.variables[0]: undefined field',
+  );
 });
 
 test('a policy is compiled again only if the version or the options change', () => {

@@ -8,6 +8,10 @@ import { compiled } from '../../../test/support/admission/handler.ts';
 import { GROUP as group, policyOf } from '../../../test/support/admission/policy.ts';
 
 const references = [{ name: 'dc', path: 'spec.dc', target: { apiGroup: group, resource: 'datacenters' } }];
+const unique = [{ name: 'serial', paths: ['spec.serial'] }];
+const rules = [{ name: 'small', expression: 'object.spec.units < 5' }];
+const warnings = [{ name: 'large', expression: 'object.spec.units < 4', message: 'it is large' }];
+const auditAnnotations = [{ key: 'units', valueExpression: 'string(object.spec.units)' }];
 
 const policy = (name: string, spec: Partial<AdmissionPolicySpec> = {}) => policyOf(spec, name);
 
@@ -65,6 +69,9 @@ describe('webhookConfigurations', () => {
   test.each<[Partial<AdmissionPolicySpec>, Operation[][]]>([
     [{ validate: { immutable: ['spec.a'] } }, [['UPDATE']]],
     [{ validate: { references } }, [['CREATE', 'UPDATE']]],
+    [{ validate: { references, unique } }, [['CREATE', 'UPDATE']]],
+    [{ validate: { rules }, warnings }, [['CREATE', 'DELETE', 'UPDATE']]],
+    [{ warnings, auditAnnotations }, [['CREATE', 'DELETE', 'UPDATE']]],
     [{}, []],
   ])('the validating webhook for %j covers only the checked operations', (spec, operations) => {
     const match = {

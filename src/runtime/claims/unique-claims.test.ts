@@ -8,8 +8,17 @@ import { summarise } from '../../admission/policy/governed-summary.ts';
 import { heldKeys } from '../../admission/policy/unique/unique-key.ts';
 import type { KubeObject, ObjectRef } from '../../json/kube-object.ts';
 import type { AdmittedRequest, UniqueClaim } from '../../api/unique-claim.ts';
-import { compiled, GROUP, NEVER, silent } from '../../../test/support/runtime/fixtures.ts';
-import { ALL_CLAIMS, createUniqueClaimsReconciler, type UniqueClaimsOptions } from './unique-claims.ts';
+import { resourceOf } from '../../../test/support/definitions.ts';
+import { compiled, createEvents, GROUP, NEVER, silent } from '../../../test/support/runtime/fixtures.ts';
+import { createListedContext } from '../../../test/support/runtime/listed-rest.ts';
+import { UNIQUE_CLAIMS } from '../resources.ts';
+import { createMetrics } from '../../server/metrics/metrics.ts';
+import {
+  ALL_CLAIMS,
+  createUniqueClaimsReconciler,
+  startUniqueClaims,
+  type UniqueClaimsOptions,
+} from './unique-claims.ts';
 
 const now = new Date('2026-11-21T12:00:00Z');
 const after = (ms: number) => ({ kind: 'requeue', at: new Date(now.getTime() + ms) });
@@ -222,6 +231,42 @@ test('objects with the same value are reported, the holder of the claim first', 
   await reconcile('X');
   expect(shared.get(nameOf('X'))).toEqual(['b', 'a']);
   expect(holders()).toEqual(['b']);
+});
+
+test('the leader counts the values that several objects hold, and repairs claims when one changes', async () => {
+  for (const name of ['a', 'b']) store(name, 'X');
+  const events = createEvents();
+  const kind = resourceOf(GROUP, 'servers', 'Server');
+  let counts = (): ReadonlyMap<string, number> => new Map();
+  let notify: (kind: unknown, change: unknown) => void = () => undefined;
+  const read = ({ path }: { readonly path: string }) => Promise.resolve(stored.get(path.slice(-1)));
+  const { context, signal } = createListedContext({
+    discovery: { resolve: () => Promise.resolve(kind), forget: () => undefined },
+    exact: { rest: { request: read } },
+    metrics: {
+      ...createMetrics(),
+      scrape: ({ sharedValues }: { sharedValues: typeof counts }) => (counts = sharedValues),
+    },
+    record: events.record,
+  });
+  const parts = {
+    registry: { inForce: () => policies, subscribe: () => undefined },
+    governed: { ...governedWith({}), onChange: (listener: typeof notify) => (notify = listener) },
+    windows: { onChange: () => undefined },
+  };
+  startUniqueClaims(context, parts as never, signal);
+  await expect.poll(() => counts()).toEqual(new Map([['servers', 1]]));
+  expect(events.all).toMatchObject([{ reason: 'ValueNotUnique', regarding: { name: 'b' } }]);
+  stored.delete('b');
+  notify(kind, { kind: 'deleted', object: { claims: [nameOf('X')], metadata: { uid: 'uid-of-b' } } });
+  await expect.poll(() => counts()).toEqual(new Map());
+
+  const admitted = { uid: 'uid-of-c', at: new Date().toISOString() };
+  const made = newClaim('servers', keyOf('Y'), refOf('c'), admitted, Date.now());
+  await context.client.create(UNIQUE_CLAIMS, made);
+  notify(kind, { kind: 'deleted', object: { claims: [nameOf('Y')], metadata: { uid: 'uid-of-c' } } });
+  const left = () => context.client.get(UNIQUE_CLAIMS, { name: nameOf('Y') });
+  await expect.poll(left, { timeout: 5_000 }).toBeUndefined();
 });
 
 describe('a full comparison', () => {

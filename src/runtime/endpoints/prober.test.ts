@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { createCountedClock } from '../../../test/support/kube/counted-clock.ts';
 import type { Answer, Question } from './handshake.ts';
 import { createProber, startEndpointProbes } from './prober.ts';
+import { silent } from '../../../test/support/runtime/fixtures.ts';
 import { createListedContext } from '../../../test/support/runtime/listed-rest.ts';
 import { createServedCerts, type Served } from './served-certs.ts';
 import type { Endpoint } from './slices.ts';
@@ -142,4 +143,14 @@ test.each([
   startEndpointProbes({ ...context, config }, stores as never, { claimOf: () => undefined }, signal);
   await vi.advanceTimersByTimeAsync(1);
   expect(listed).toEqual(reads ? ['/apis/discovery.k8s.io/v1/endpointslices'] : []);
+});
+
+test('the leader logs why it asks no endpoint', async () => {
+  const error = vi.fn();
+  const { context, signal } = createListedContext({ log: { ...silent, error } });
+  const err = new Error('the Services cannot be listed');
+  const stores = { whenSynced: () => Promise.reject(err) };
+  startEndpointProbes(context, stores as never, { claimOf: () => undefined }, signal);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(error.mock.calls).toEqual([[{ err }, 'no server is asked for its certificate']]);
 });

@@ -90,7 +90,7 @@ export function endpointsOf(
 }
 
 const byAddressType = (a: EndpointSlice, b: EndpointSlice): number =>
-  (a.addressType ?? '') < (b.addressType ?? '') ? -1 : a.addressType === b.addressType ? 0 : 1;
+  (a.addressType ?? '').localeCompare(b.addressType ?? '');
 
 /** The leader itself, its node, and services of the node or the cloud: never a pod. Also addresses that embed such ones. */
 const REFUSED = [

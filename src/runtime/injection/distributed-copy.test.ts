@@ -86,6 +86,14 @@ async function run(
   return { writes, events, trust, failure };
 }
 
+test.each([
+  ['a missing copy is created', {}, [['create', pem, undefined]], []],
+  ['an outdated copy is replaced', { live: copy('old') }, [['replace', pem, '7']], ['BundleRepaired']],
+  ['a current copy stays', { live: copy(pem) }, [], []],
+])('%s', async (_what, scene, writes, events) => {
+  expect(await run(scene)).toEqual({ writes, events, trust: 'current', failure: undefined });
+});
+
 test.each<[string, () => DistributionSource]>([
   ['lacks a mark', () => ({ metadata: { namespace: 'shop', name: 'trust' }, data: { 'ca.crt': 'theirs' } })],
   ['a user copied from another namespace', () => copy('theirs', 'mail/trust')],

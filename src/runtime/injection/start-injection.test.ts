@@ -87,6 +87,17 @@ test('a source whose list fails for any reason is unusable after some seconds, a
   await expect.poll(() => later(() => sources.bundle(request))).toMatchObject({ kind: 'unusable', message });
 });
 
+test('a source that does not exist is reported once it is known', async () => {
+  const { context, signal } = await startWith({});
+  const told: boolean[] = [];
+  const onChange: Parameters<typeof createBundleSources>[2] = (isAffected) =>
+    told.push(isAffected({ kind: 'api-server' }));
+  const sources = createBundleSources(context, () => undefined, onChange, signal);
+  const ref = { kind: 'Secret', namespace: 'vault', name: 'ca' } as const;
+  sources.keepOnly([{ namespace: undefined, ref }]);
+  await expect.poll(() => told, { timeout: 5_000 }).toContain(false); // not of all sources
+});
+
 test('a kind that cannot be listed counts as a target, and is reported', async () => {
   const { lagging, unreadable } = await startWith({ apiservices: 403, configmaps: 403 });
   expect(lagging).toEqual({

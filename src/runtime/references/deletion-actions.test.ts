@@ -230,12 +230,15 @@ test('an object that is created while the target waits for finalizers goes with 
 
 test('an object that cannot be deleted does not keep the others, and is reported', async () => {
   const name = record({}, START);
-  await reconcile(name, {
+  known.push(srv('s3'));
+  put(srv('s3'), { datacenter: 'fra1' });
+  const result = await reconcile(name, {
     write: (ref, ...rest) =>
       ref.name === 's1' ? Promise.resolve({ kind: 'refused', message: 'still named' }) : write(ref, ...rest),
   });
-  expect(written).toEqual(['delete s2']);
-  expect(progress.at(-1)).toMatchObject({ state: 'stuck', done: 1 });
+  expect(result).toEqual({ kind: 'requeue', at: new Date(START + 1_000) });
+  expect(written).toEqual(['delete s2', 'delete s3']);
+  expect(progress.at(-1)).toMatchObject({ state: 'stuck', done: 2, stuck: [{ kind: 'stuck' }] });
   expect(progress.at(-1)?.message).toContain('"s1" in namespace "shop": still named');
 });
 
@@ -258,9 +261,10 @@ test('a cascade writes the record of the next level first, with its depth', asyn
 test('a name that something writes back is reported, not removed for ever', async () => {
   govern({ ...cascade, onTargetDelete: 'SetNull' });
   const name = record({ action: 'SetNull' }, START);
-  await reconcile(name, {
+  const result = await reconcile(name, {
     write: (_ref, object) => Promise.resolve({ kind: 'patched', object }),
   });
+  expect(result).toEqual({ kind: 'requeue', at: new Date(START + 30_000) });
   expect(progress.at(-1)).toMatchObject({ state: 'stuck', done: 0 });
   expect(progress.at(-1)?.message).toContain('writes the reference back');
 });

@@ -48,6 +48,7 @@ function cluster(stored: KubeObject = child(), owners = new Map([['r1', owner('n
     change: (metadata: KubeObject['metadata']) => {
       const version = String(Number(now?.metadata?.resourceVersion ?? '0') + 1);
       now = { ...now, metadata: { ...now?.metadata, ...metadata, resourceVersion: version } };
+      return undefined;
     },
     remove: () => (now = undefined),
     beforePatch: (() => undefined) as (n: number) => PatchOutcome | undefined,
@@ -141,6 +142,31 @@ describe('G5: an owner that is replaced during the link', () => {
   });
 });
 
+describe('owners that the object lost go from its managedFields', () => {
+  const managedFields = [
+    { manager: 'velero', fieldsV1: { 'f:metadata': { 'f:ownerReferences': { 'k:{"uid":"old"}': {} } } } },
+    { manager: 'controller', fieldsV1: { 'f:spec': {} } },
+  ];
+  const metadata = { ...child([]).metadata, ownerReferences: [{ ...rack, uid: 'new' }], managedFields };
+  const linked: KubeObject = { ...child([]), metadata };
+  const refused: PatchOutcome = { kind: 'changed', message: 'no' };
+
+  test.each<[string, (world: ReturnType<typeof cluster>) => PatchOutcome | undefined, number]>([
+    ['with one write', () => undefined, 1],
+    ['with several attempts if it changes', () => refused, 5],
+    ['unless it is gone', (world) => world.remove(), 1],
+    ['unless it was recreated', (world) => world.change({ uid: 'another' }), 1],
+  ])('%s', async (_when, beforePatch, writes) => {
+    const world = cluster(linked);
+    world.beforePatch = () => beforePatch(world);
+    expect(await world.run({ ...LINK, mode: 'Report' })).toEqual([]);
+    expect(world.patches).toEqual([]);
+    expect(await world.run()).toEqual([]);
+    expect(world.patches).toHaveLength(writes);
+    expect(world.patches[0]?.at(-1)).toMatchObject({ value: managedFields.slice(1) });
+  });
+});
+
 const blocking = [{ ...rack, blockOwnerDeletion: true }];
 
 test('G8: a write that the API server forbids is repeated without blockOwnerDeletion, and then reported', async () => {
@@ -160,6 +186,9 @@ test('an unreadable owner and a write with an unknown outcome are reported as fa
   ] as const) {
     const items = await createRelinker({ read }, gone, broken)(SERVERS, child(), LINK, signal);
     expect(items).toMatchObject([{ result: 'Failed', message }]);
+    const over = AbortSignal.abort(new Error('over'));
+    const aborted = createRelinker({ read }, gone, broken)(SERVERS, child(), LINK, over);
+    await expect(aborted).rejects.toThrow('over');
   }
 });
 

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 
 import { createMetrics, type Metrics } from './metrics.ts';
 
@@ -50,6 +50,7 @@ const notAfter = new Date('2028-01-01T00:00:00Z');
 
 test('service-ca e2e service-ca-metrics: the leader exports the phase of the authority and the expiry of its generations, without stale series', async () => {
   const metrics = createMetrics();
+  const clock = vi.spyOn(performance, 'now').mockReturnValue(5_000);
   metrics.authority({
     phase: 'publishing',
     broken: undefined,
@@ -63,7 +64,9 @@ test('service-ca e2e service-ca-metrics: the leader exports the phase of the aut
       { id: '33333333', state: 'retiring', notAfter, retiresAt: new Date('2027-01-01T00:00:00Z') },
     ],
   });
+  clock.mockReturnValue(12_000);
   const text = await metrics.text();
+  clock.mockRestore();
   expect(text).toContain(
     'gatehouse_serving_ca_not_after_seconds{generation="22222222",state="active"} 1830297600',
   );
@@ -72,6 +75,7 @@ test('service-ca e2e service-ca-metrics: the leader exports the phase of the aut
   ]);
   expect(text).toContain('gatehouse_authority_broken{reason="Unreadable"} 1');
   expect(text).toContain('gatehouse_rotation_phase{phase="broken"} 1');
+  expect(text).toContain('gatehouse_rotation_phase_seconds{phase="broken"} 7');
   expect(text).not.toMatch(/11111111|publishing/);
 });
 

@@ -135,6 +135,10 @@ describe('the webhook keeps mutations that may change their own result', () => {
       'a later one removes what an earlier one added',
       [merge('{"x": 1}', { condition: '!has(object.x)' }), merge('{"x": null}')],
     ],
+    [
+      'the condition needs the parent of what one removes',
+      [patch('[{"op": "remove", "path": "/spec/a"}]', 'has(object.spec)')],
+    ],
   ])('if %s', (_what, mutations) => {
     expect(reasons(mutating(...mutations))[0]).toContain('only the webhook can check');
   });

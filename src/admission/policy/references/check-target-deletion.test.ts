@@ -303,5 +303,8 @@ describe('during a restore', () => {
   test('if the restore evidence is unknown, the client retries', async () => {
     restoring = 'unknown';
     expect(await kindOf(judge())).toBe('retry');
+    const enforcing = policy({ restore: { onTargetDelete: 'Enforce' } });
+    expect(await kindOf(judge(deletion(), [enforcing]))).toBe('deny'); // whatever the evidence is
+    expect(await kindOf(judge(deletion(), [policy({ enforcement: 'Warn' })]))).toBe('allow');
   });
 });

@@ -101,6 +101,8 @@ test('the JSON Schema of the policy counts as well', () => {
   expect(problemsOf({ onTargetDelete: 'SetNull' }, { schema: own }).join()).toContain(
     'the schema requires it',
   );
+  const others = { properties: { metadata: { required: ['labels'] } } };
+  expect(problemsOf({ onTargetDelete: 'SetNull' }, { schema: others })).toEqual([]);
 });
 
 test('no action changes permissions: the API server would compare them with those of Gatehouse', () => {

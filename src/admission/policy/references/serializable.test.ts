@@ -214,6 +214,17 @@ describe('a write that adds a reference', () => {
     expect(claims.asked).toEqual([]);
   });
 
+  test('stores none if a unique value is taken', async () => {
+    const unique = [{ name: 'datacenter', paths: ['spec.datacenter'] }];
+    const both = [policyOf({ validate: { ...specOf().validate, unique } })];
+    const first = create();
+    expect(await judge(first, both)).toMatchObject({ kind: 'allow' });
+    live.set('servers/a', first.object as KubeObject);
+    claims.asked.splice(0);
+    expect(await judge(create('b'), both)).toMatchObject({ kind: 'deny' });
+    expect(claims.asked.filter((call) => call.includes('reference'))).toEqual([]);
+  });
+
   test('is refused in a restore if one of the policies that name the missing target does not defer', async () => {
     restoring = 'yes';
     live.delete('datacenters/fra1');
@@ -258,6 +269,7 @@ describe('a deletion of a target', () => {
     expect(decision).toMatchObject({ kind: 'deny', code: 429, retryAfterSeconds: 1 });
     expect(messageOf(decision)).toContain('was referenced a moment ago by servers.infra.example.com "a"');
     expect(names().filter((name) => name.startsWith('deletion'))).toEqual([]);
+    expect(claims.unsettled.count()).toBe(1); // that of the write
     stored('a');
     expect(messageOf(await judge(deletion()))).toContain('is still referenced by');
   });
