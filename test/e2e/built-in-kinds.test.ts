@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import type { KubeClient } from '../../src/kube/client.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
-import { configMaps } from '../../src/kube/well-known.ts';
+import { configMaps, namespaces } from '../../src/kube/well-known.ts';
 import { createNamespace, RESTORE_WINDOWS, type Cluster } from '../support/cluster.ts';
 import { refusal, seeInForce, startGatehouse, untilRefused, seePhase } from '../support/gatehouse-cluster.ts';
 import { admissionPolicy, restoreWindow, configMap, grant, configMapsWith } from '../support/objects.ts';
@@ -176,4 +176,36 @@ describe('rules that ask the API server what the requester may do', () => {
     });
     expect((await refusal(create(alice, { channel: 'production' }, 'theirs'))).message).toContain(MESSAGE);
   });
+});
+
+test('a forbidden label of a Namespace is refused through its subresources, if the policy lists them', async () => {
+  const resources = ['namespaces', 'namespaces/status', 'namespaces/finalize'];
+  const about = (name: string, listed: readonly string[]) =>
+    admissionPolicy(name, {
+      match: { apiGroups: [''], resources: listed },
+      validate: { rules: [{ expression: `object.?metadata.labels[?"${name}"].orValue("") != "x"` }] },
+    });
+  await cluster.apply(about('listed', resources));
+  await cluster.apply(about('unlisted', ['namespaces']));
+  await seeInForce(cluster, 'listed');
+  const { status } = await seeInForce(cluster, 'unlisted');
+  expect(status?.conditions).toContainEqual(
+    expect.objectContaining({
+      type: 'SubresourcesCovered',
+      message: expect.stringContaining('add namespaces/finalize, namespaces/status to') as string,
+    }),
+  );
+  const label = (name: string) => ({ metadata: { labels: { [name]: 'x' } } });
+  const target = { name: 'shop' };
+  await untilRefused('the label', 'listed', () =>
+    cluster.admin.patchMerge(namespaces, target, label('listed'), { dryRun: true }),
+  );
+  const { message } = await refusal(cluster.admin.patchStatus(namespaces, target, label('listed')));
+  expect(message).toContain('listed');
+  const found = await cluster.admin.get<KubeObject>(namespaces, target);
+  const body = { ...found, metadata: { ...found?.metadata, ...label('listed').metadata } };
+  const path = '/api/v1/namespaces/shop/finalize';
+  await expect(cluster.adminRest.request({ method: 'PUT', path, body })).rejects.toThrow('listed');
+  // What the condition is about: the API server stores it without asking.
+  await cluster.admin.patchStatus(namespaces, target, label('unlisted'));
 });

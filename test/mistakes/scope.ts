@@ -36,6 +36,16 @@ export const SCOPE: readonly Mistake[] = [
     'spec.match: the API server serves no deployments: did you mean deployments.apps?',
   ),
   scope(
+    'a misspelt subresource',
+    'match: { apiGroups: [infra.example.com], resources: [servers, servers/sttus] }',
+    'spec.match: the API server serves no servers/sttus. Subresources of servers: name one of status',
+  ),
+  scope(
+    'a subresource that a built-in kind does not have',
+    'match: { apiGroups: [""], resources: [pods/evict] }',
+    'spec.match: the API server serves no pods/evict. Subresources of pods: name one of attach, binding, ephemeralcontainers, eviction, exec, log, portforward, proxy, resize, status',
+  ),
+  scope(
     'a version that is not served',
     `match: { ${SERVERS}, apiVersions: [v2] }`,
     'spec.match: the API server serves servers.infra.example.com in v1, and not in v2: correct spec.match.apiVersions',

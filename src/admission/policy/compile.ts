@@ -26,6 +26,7 @@ export interface CompileEnvironment extends MatchEnvironment {
   readonly resolve: Resolve;
   /** Empty if a schema is unknown. Absent: the version is in force already, and a newer check must not end that. */
   readonly schemas?: readonly JsonObject[];
+  readonly scales?: CompiledPolicy['scales'];
   readonly grants?: Grants;
 }
 
@@ -41,7 +42,7 @@ export type CompileResult =
 
 export function compilePolicy(policy: AdmissionPolicy, environment: CompileEnvironment): CompileResult {
   const { spec, metadata } = policy;
-  const { resolve, schemas, grants, server } = environment;
+  const { resolve, schemas, scales = [], grants, server } = environment;
   const problems: Problem[] = [];
   const report = createReport(problems);
   const match = compileMatch(
@@ -76,6 +77,7 @@ export function compilePolicy(policy: AdmissionPolicy, environment: CompileEnvir
     grants: spec.policyExceptions === 'Accept' ? grants : undefined,
     preservesOwners: compileOwners(spec, match, report),
     ...compileRestore(spec, report),
+    scales,
     server,
     spec,
   };

@@ -9,6 +9,7 @@ import type { FieldPath } from '../../json/field-path.ts';
 import type { JsonValue } from '../../json/json.ts';
 import type { NormalSelector } from '../../json/label-selector.ts';
 import type { Operation } from '../review/request.ts';
+import type { Subresource } from './match/subresources.ts';
 
 export interface MatchCondition {
   readonly name: string;
@@ -195,6 +196,8 @@ export interface CompiledPolicy {
   };
   /** Without duplicates. */
   readonly targets: readonly CompiledTarget[];
+  /** The scale subresources of the custom kinds that it governs. */
+  readonly scales: readonly Subresource[];
   /** The minor version of the API server of Kubernetes 1 that may enforce its checks; undefined: the newest one. */
   readonly server: number | undefined;
   readonly spec: AdmissionPolicySpec;

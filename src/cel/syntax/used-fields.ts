@@ -1,4 +1,4 @@
-import type { Expression } from './expression.ts';
+import { type Expression, withoutDyn } from './expression.ts';
 
 /** The fields of a variable that an expression reads by name; `all` if it also uses the variable in another way. */
 export type UsedFields = ReadonlySet<string> | 'all';
@@ -79,7 +79,8 @@ export function readPaths(expression: Expression, variable: string): readonly (r
   return [...outer, ...inner].flatMap((part) => readPaths(part, variable));
 }
 
-export function pathFrom(expression: Expression, variable: string): readonly ReadStep[] | undefined {
+export function pathFrom(written: Expression, variable: string): readonly ReadStep[] | undefined {
+  const expression = withoutDyn(written);
   if (expression.kind === 'identifier') return expression.name === variable ? [] : undefined;
   const [operand, step] = stepOf(expression);
   if (operand === undefined || step === undefined) return undefined;

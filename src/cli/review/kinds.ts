@@ -1,6 +1,6 @@
 /** The kinds of the snapshot: built-in kinds, Gatehouse's kinds, and the CRDs in the input. */
 import { validateCreate } from '../../machinery/objects/validate.ts';
-import type { Resolve } from '../../admission/policy/match/compile-match.ts';
+import type { KindVersion } from '../../admission/policy/match/subresources.ts';
 import { type JsonObject, pick, textIn } from '../../json/json.ts';
 import { customResourceDefinitions } from '../../api/crds.ts';
 import {
@@ -42,27 +42,25 @@ export function createKinds(objects: readonly PlacedObject[], storage: Storage) 
   ];
   const guessed = guessKinds(objects, createRegistry(served, storage));
   const registry = createRegistry([...served, ...guessed], storage);
-  const resolve: Resolve = ({ group, resource }) => registry.stored(group, resource);
+  const below = (type: ResourceType) =>
+    [guessed.includes(type) && '*', type.hasStatus && 'status', type.scale && 'scale']
+      .filter((name) => typeof name === 'string')
+      .map((name) => ({ ...type, resource: `${type.resource}/${name}` }));
   return {
     registry,
-    resolve,
+    resolve: ({ group, resource }: GroupResource) => registry.stored(group, resource),
     typeOf: (object: JsonObject): ResourceType | string =>
       registry.findKind(textIn(object, 'apiVersion'), textIn(object, 'kind')) ?? unserved(object, registry),
-    schemas: (
-      { group, resource }: GroupResource,
-      versions: readonly string[],
-    ): readonly JsonObject[] | undefined => {
-      const types = registry
+    schemas: (kind: GroupResource, versions: readonly string[]): readonly KindVersion[] =>
+      registry
         .all()
-        .filter((type) => type.custom && type.group === group && type.resource === resource)
-        .filter(({ version }) => versions.includes('*') || versions.includes(version));
-      const known = types.length > 0 && types.every(({ schema }) => schema.properties !== undefined);
-      return known ? types.map(({ schema }) => schemaToJson(schema)) : undefined;
-    },
+        .filter((type) => type.custom && groupResourceName(type) === groupResourceName(kind))
+        .filter(({ version }) => versions.includes('*') || versions.includes(version))
+        .map(({ schema, scale }) => ({ ...kind, schema: schemaToJson(schema), scale })),
     /** Undefined if that is unknown: without any CRD in the input, only the built-in groups are known. */
     servedIn: (group: string) =>
       objects.some(isDefinition) || served.some((type) => type.group === group)
-        ? registry.all().filter((type) => type.group === group)
+        ? registry.all().flatMap((type) => (type.group === group ? [type, ...below(type)] : []))
         : undefined,
     groups: [...new Set(registry.all().map(({ group }) => group))].filter((group) => group !== ''),
     notes: guessed.map(describeGuess),
@@ -163,7 +161,7 @@ interface KindNames {
 }
 
 const NAMESPACED: Readonly<Record<string, readonly string[]>> = {
-  v1: ['LimitRange', 'PersistentVolumeClaim', 'PodTemplate', 'ReplicationController', 'ResourceQuota'],
+  v1: 'Binding LimitRange PersistentVolumeClaim PodTemplate ReplicationController ResourceQuota'.split(' '),
   'apps/v1': ['ControllerRevision', 'DaemonSet', 'StatefulSet'],
   'autoscaling/v1': ['HorizontalPodAutoscaler'],
   'autoscaling/v2': ['HorizontalPodAutoscaler'],

@@ -20,6 +20,7 @@ import {
   type CompileResult,
 } from '../../admission/policy/compile.ts';
 import { controlPlaneWrites } from '../../admission/policy/match/control-plane-writes.ts';
+import { isKnown, knownKinds } from '../../admission/policy/match/subresources.ts';
 import { uncoveredSubresources } from '../../admission/policy/match/uncovered-subresources.ts';
 import { unservedKinds, type ServedInGroup } from '../../admission/policy/match/unserved-kinds.ts';
 import type { Problem } from '../../admission/policy/problem.ts';
@@ -148,11 +149,9 @@ export function compileLabelled(
 ): Parsed<CompiledPolicy> {
   const unresolved: GroupResource[] = [];
   const { match } = policy.spec;
-  const known = governed({ match }).map((resource) => schemas(resource, match.apiVersions ?? ['*']));
   const result = compilePolicy(policy, {
     ...environment,
-    // One unknown kind disables type checks: an expression may be written for that kind.
-    schemas: known.includes(undefined) ? [] : known.flatMap((some) => some ?? []),
+    ...knownKinds(governed({ match }).map((kind) => schemas(kind, match.apiVersions ?? ['*']))),
     resolve: (target) => {
       const found = environment.resolve(target);
       if (found === undefined) unresolved.push(target);
@@ -206,7 +205,7 @@ export function uncheckedNotes(
   { schemas }: Pick<Kinds, 'schemas'>,
 ): readonly string[] {
   const unknown = policies.flatMap((policy) =>
-    governed(policy).filter((kind) => schemas(kind, policy.match.apiVersions) === undefined),
+    governed(policy).filter((kind) => !isKnown(schemas(kind, policy.match.apiVersions))),
   );
   return [...new Set(unknown.map(groupResourceName))].map((name) => {
     const why = isBuiltIn(name) ? 'it is a built-in kind' : 'add its CustomResourceDefinition to the crds';

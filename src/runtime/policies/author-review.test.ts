@@ -91,7 +91,10 @@ const scene = (change: Partial<PolicyWarningsOptions> = {}) =>
       groups: () => Promise.resolve([GROUP]),
       serverVersion: () => Promise.resolve({ major: 1, minor: 37, gitVersion: 'v1.37.2' }),
     },
-    schemas: () => Promise.resolve([{ type: 'object', properties: { spec } }]),
+    schemas: () =>
+      Promise.resolve([
+        { schema: { type: 'object', properties: { spec } }, scale: '', group: GROUP, resource: 'servers' },
+      ]),
     environment: { ownNamespace: 'gatehouse-system' },
     strict: false,
     log: silent,

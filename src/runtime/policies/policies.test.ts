@@ -70,7 +70,7 @@ const reconcile = async (change: Partial<PoliciesOptions> = {}, signal = NEVER) 
   createPoliciesReconciler({
     policies,
     discovery: discovering((target) => Promise.resolve(served.get(groupResourceName(target)))),
-    schemas: () => Promise.resolve(undefined),
+    schemas: () => Promise.resolve([]),
     canRead: (resource) => Promise.resolve(!forbidden.has(groupResourceName(resource))),
     targets: {
       ensure: (target) => {

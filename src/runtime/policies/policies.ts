@@ -175,7 +175,7 @@ function unresolved(policy: AdmissionPolicy, options: PoliciesOptions): PolicySt
 
 const INPUTS = [
   ...(['name', 'generation', 'entryId', 'match', 'references', 'params'] as const),
-  ...(['targets', 'spec', 'undecidable', 'server'] as const),
+  ...(['targets', 'spec', 'scales', 'undecidable', 'server'] as const),
 ];
 
 function isSame(before: PolicyState | undefined, after: PolicyState): boolean {

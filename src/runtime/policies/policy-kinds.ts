@@ -1,11 +1,12 @@
 /** The kinds that a policy governs and reads, and its compilation with what the API server serves now. */
 import { compilePolicy, type CompileEnvironment } from '../../admission/policy/compile.ts';
-import type { CompiledPolicy } from '../../admission/policy/compiled-policy.ts';
+import type { CompiledMatch, CompiledPolicy } from '../../admission/policy/compiled-policy.ts';
+import { kindVersions, knownKinds, type KindVersion } from '../../admission/policy/match/subresources.ts';
 import { unservedKinds, type UnservedKinds } from '../../admission/policy/match/unserved-kinds.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import { toGroupResource } from '../../api/policy-match.ts';
 import { type GroupResource, groupResourceName, type KubeObject } from '../../json/kube-object.ts';
-import { isJsonObject, type JsonObject, ownValue, uniqueBy } from '../../json/json.ts';
+import { uniqueBy } from '../../json/json.ts';
 import type { Discovery } from '../../kube/discovery.ts';
 import type { Resource } from '../../kube/object.ts';
 import type { ReadAccess } from './read-access.ts';
@@ -43,8 +44,7 @@ async function unservedNow(
 ): Promise<UnservedKinds | undefined> {
   const served = new Map<string, readonly Resource[] | undefined>();
   for (const group of match.apiGroups) {
-    const found = discovery.servedIn(group, signal).catch(() => undefined);
-    served.set(group, await found);
+    served.set(group, await discovery.servedIn(group, signal).catch(() => undefined));
   }
   signal.throwIfAborted();
   const servedIn = (group: string) => served.get(group);
@@ -79,30 +79,28 @@ export function namedKinds({ validate, params }: AdmissionPolicy['spec']): reado
   return [...targets, ...(params === undefined ? [] : [params])].map(toGroupResource);
 }
 
-export function governed({
-  match,
-}: {
-  readonly match: { readonly apiGroups: readonly string[]; readonly resources: readonly string[] };
-}): readonly GroupResource[] {
-  const resources = match.resources.filter((resource) => !resource.includes('/'));
-  return match.apiGroups.flatMap((group) =>
-    resources.map((resource) => toGroupResource({ apiGroup: group, resource })),
+export const governed = ({ match }: { readonly match: Pick<CompiledMatch, 'apiGroups' | 'resources'> }) =>
+  match.apiGroups.flatMap((group) =>
+    match.resources
+      .filter((resource) => !resource.includes('/'))
+      .map((resource): GroupResource => ({ group, resource })),
   );
-}
 
 export interface CompileOptions extends Pick<KindsOptions, 'discovery'> {
-  readonly schemas: CrdSchemas;
+  readonly schemas: CrdVersions;
   readonly environment: Pick<CompileEnvironment, 'ownNamespace'>;
 }
 
 /** @throws if the API server does not say what the kinds are */
 export async function compileLive(policy: AdmissionPolicy, options: CompileOptions, signal: AbortSignal) {
   const kinds = await resolveKinds(policy, options, signal);
+  const { apiVersions = ['*'] } = policy.spec.match;
+  const versions = governed(policy.spec).map((kind) => options.schemas(kind, apiVersions, signal));
   const result = compilePolicy(policy, {
     ...options.environment,
     server: (await options.discovery.serverVersion(signal)).minor,
     resolve: (resource) => kinds.get(groupResourceName(resource)),
-    schemas: await schemasOf(policy, options, signal),
+    ...knownKinds(await Promise.all(versions)),
   });
   const { match } = result.kind === 'compiled' ? result.policy : result.incomplete;
   // A scope that could lock out the cluster is not a question of kinds.
@@ -110,58 +108,27 @@ export async function compileLive(policy: AdmissionPolicy, options: CompileOptio
   return { result, unserved: isLockout ? undefined : await unservedNow({ match }, options, signal) };
 }
 
-/** If the schema of one kind is unknown, no schema is used: an expression or a path may be meant for that kind. */
-async function schemasOf(
-  { spec }: AdmissionPolicy,
-  { schemas }: CompileOptions,
-  signal: AbortSignal,
-): Promise<readonly JsonObject[]> {
-  const { apiVersions = ['*'] } = spec.match;
-  const all = await Promise.all(governed(spec).map((kind) => schemas(kind, apiVersions, signal)));
-  return all.includes(undefined) ? [] : all.flatMap((some) => some ?? []);
-}
-
-/** The schemas of the given versions; `*` is all served versions. Undefined for built-in kinds and unknown schemas. */
-type CrdSchemas = (
+/** The given versions; `*` is all served versions. Empty for built-in kinds and unreadable definitions. */
+type CrdVersions = (
   resource: GroupResource,
   versions: readonly string[],
   signal: AbortSignal,
-) => Promise<readonly JsonObject[] | undefined>;
-
-interface Definition extends KubeObject {
-  readonly spec?: {
-    readonly versions?: readonly {
-      readonly name?: string;
-      readonly served?: boolean;
-      readonly schema?: { readonly openAPIV3Schema?: unknown };
-    }[];
-  };
-}
+) => Promise<readonly KindVersion[]>;
 
 /** How long a definition is cached, in milliseconds: many policies govern the same kinds, and all compile at start. */
 const FRESH_MS = 10_000;
 
-export function createCrdSchemas({ get }: Pick<KubeClient, 'get'>, now: () => number): CrdSchemas {
+export function createCrdSchemas({ get }: Pick<KubeClient, 'get'>, now: () => number): CrdVersions {
   const definitions = memoizeAsync(
-    (name: string) => get<Definition>(customResourceDefinitions, { name }),
+    (name: string) => get<KubeObject>(customResourceDefinitions, { name }),
     (name) => name,
     { now, ttlMs: FRESH_MS },
   );
   return async (resource, versions, signal) => {
-    if (!resource.group.includes('.')) return undefined;
+    if (!resource.group.includes('.')) return [];
     const reading = definitions.read(groupResourceName(resource));
     // Expressions compile without types too.
     const definition = await orAborted(reading.catch(insteadOf(isForbidden, undefined)), signal);
-    if (definition === undefined) return undefined;
-    const schemas = (definition.spec?.versions ?? [])
-      .filter(
-        ({ name = '', served }) => served === true && (versions.includes('*') || versions.includes(name)),
-      )
-      .map(({ schema }) => schema?.openAPIV3Schema);
-    return schemas.every(isSchema) ? schemas : undefined;
+    return kindVersions(definition, resource, versions);
   };
-}
-
-function isSchema(schema: unknown): schema is JsonObject {
-  return isJsonObject(schema) && isJsonObject(ownValue(schema, 'properties'));
 }

@@ -1,85 +1,124 @@
-/** Finds subresources through which requests change a governed object without asking a policy. */
+/** Finds subresources through which requests change what a policy checks without asking it. */
+import { parseExpression } from '../../../cel/syntax/parse.ts';
+import { readPaths } from '../../../cel/syntax/used-fields.ts';
+import { isJsonObject, type JsonValue, listIn, objectIn } from '../../../json/json.ts';
 import type { CompiledPolicy } from '../compiled-policy.ts';
-import { covers } from './resource-pattern.ts';
-
-type Governing = Pick<CompiledPolicy, 'match' | 'spec'>;
-
-interface Subresource {
-  readonly pattern: string;
-  readonly operation: 'CREATE' | 'UPDATE';
-  /** Whether its requests carry the object itself, so that the same policy can check them. */
-  readonly sameObject: boolean;
-  readonly effect: string;
-}
+import { covers, splitResource } from './resource-pattern.ts';
+import { type Subresource, SUBRESOURCES } from './subresources.ts';
 
 /** @param all the policies that may govern a subresource instead, because its requests carry another kind of object */
-export function uncoveredSubresources(policy: Governing, all: readonly Governing[]): readonly string[] {
-  if (Object.keys(policy.spec.validate ?? {}).length === 0) return [];
-  return subresourcesOf(policy)
-    .filter((one) => ![policy, ...(one.sameObject ? [] : all)].some((other) => governs(other, policy, one)))
-    .map(({ pattern, operation, sameObject, effect }) => {
-      const remedy = sameObject
-        ? `add ${pattern} to match.resources and ${operation} to match.operations`
-        : `write a policy for ${pattern} with the operation ${operation}`;
-      return `${effect} without asking this policy: ${remedy}`;
-    });
+export function uncoveredSubresources(
+  policy: CompiledPolicy,
+  all: readonly Pick<CompiledPolicy, 'match'>[],
+): readonly string[] {
+  if (policy.undecidable !== undefined || Object.keys(policy.spec.validate ?? {}).length === 0) return [];
+  const read = fieldsRead(policy);
+  const gaps = subresourcesOf(policy)
+    .map((one) => ({ ...one, fields: one.fields.filter((field) => misses(policy, read, one, field)) }))
+    .filter(({ fields }) => fields.length > 0)
+    .filter((one) => ![policy, ...(one.sameObject ? [] : all)].some((other) => governs(other, one)));
+  return [...Map.groupBy(gaps, effectOf)].flatMap(([, some]) => {
+    const names = [...new Set(some.map(({ resource }) => resource))].join(', ');
+    return some.slice(0, 1).map((one) => describe(one, names));
+  });
 }
 
-function governs({ match }: Governing, governed: Governing, { pattern, operation }: Subresource): boolean {
-  return (
-    match.operations.includes(operation) &&
-    match.resources.some((own) => covers(own, pattern)) &&
-    governed.match.apiGroups.every((group) => match.apiGroups.includes(group))
+const effectOf = ({ operation, sameObject, fields }: Subresource) => [operation, sameObject, fields].join();
+
+function describe({ operation, sameObject, fields }: Subresource, names: string): string {
+  const effect = fields.includes(DELETION) ? 'delete objects' : `change ${fields.join(', ')}`;
+  const remedy = sameObject
+    ? `add ${names} to match.resources and ${operation} to match.operations`
+    : `write a policy for ${names} with the operation ${operation}`;
+  return `requests for ${names} ${effect} without asking this policy: ${remedy}`;
+}
+
+const governs = ({ match }: Pick<CompiledPolicy, 'match'>, { group, resource, operation }: Subresource) =>
+  match.operations.some((own) => own === operation) &&
+  match.resources.some((own) => covers(own, resource)) &&
+  match.apiGroups.includes(group);
+
+const subresourcesOf = ({ match, scales }: CompiledPolicy): readonly Subresource[] =>
+  [...SUBRESOURCES, ...scales].filter(
+    ({ group, resource }) =>
+      match.apiGroups.includes(group) && match.resources.some((own) => covers(own, parentOf(resource))),
   );
+
+const parentOf = (resource: string) => (resource === 'bindings' ? 'pods' : splitResource(resource).resource);
+
+const DELETION = 'metadata.deletionTimestamp';
+
+type Path = readonly string[];
+
+function misses(
+  { match: { operations } }: CompiledPolicy,
+  read: readonly Path[],
+  { resource }: Subresource,
+  field: string,
+): boolean {
+  if (field === DELETION) return operations.includes('DELETE');
+  // A policy without UPDATE misses updates anyway, but those of Pods cannot change this part.
+  const isOnlyHere =
+    parentOf(resource) === 'pods' && field.startsWith('spec.') && operations.includes('CREATE');
+  const changed = field.split('.');
+  const overlaps = (path: Path) =>
+    path.every((name, index) => changed[index] === undefined || name === changed[index]);
+  return (operations.includes('UPDATE') || isOnlyHere) && read.some(overlaps);
 }
 
-function subresourcesOf({ match: { apiGroups, resources, operations }, spec }: Governing): Subresource[] {
-  const hasPods = apiGroups.includes('') && resources.some((own) => covers(own, 'pods'));
-  const found: Subresource[] = [];
-  if (hasPods && (operations.includes('CREATE') || operations.includes('UPDATE'))) {
-    const update = { operation: 'UPDATE', sameObject: true } as const;
-    found.push(
-      { ...update, pattern: 'pods/ephemeralcontainers', effect: 'pods/ephemeralcontainers adds containers' },
-      { ...update, pattern: 'pods/resize', effect: 'pods/resize changes the resources of containers' },
-    );
-  }
-  const other = { sameObject: false };
-  if (hasPods && operations.includes('DELETE'))
-    found.push({
-      ...other,
-      operation: 'CREATE',
-      pattern: 'pods/eviction',
-      effect: 'pods/eviction deletes Pods',
-    });
-  // Only a policy about replicas loses anything to `scale`.
-  if (!operations.includes('UPDATE') || !readsReplicas(spec)) return found;
-  for (const own of resources.filter((each) => !each.includes('/') && each !== '*'))
-    found.push({
-      ...other,
-      operation: 'UPDATE',
-      pattern: `${own}/scale`,
-      effect: `${own}/scale changes the number of replicas`,
-    });
-  return found;
+/** The fields of the object on which the verdict depends. `*` is any element of a list. */
+function fieldsRead(policy: CompiledPolicy): readonly Path[] {
+  const { match, spec, immutable, references, unique } = policy;
+  const { matchLabels = {}, matchExpressions = [] } = match.objectSelector;
+  const selects = Object.keys(matchLabels).length + matchExpressions.length > 0;
+  const paths = [
+    ...immutable.map(({ path }) => path),
+    ...references.flatMap(({ path, namespacePath }) => [path, namespacePath ?? path]),
+    ...unique.flatMap((rule) => rule.paths),
+  ].map(({ segments }) => segments.map((one) => (one.kind === 'field' ? one.name : '*')));
+  const { schema } = spec.validate ?? {};
+  const read = [
+    ...paths,
+    ...(schema === undefined ? [] : fieldsOfSchema(schema as JsonValue, [])),
+    ...(selects ? [['metadata', 'labels']] : []),
+    ...match.matchConditions.flatMap(({ expression }) => fieldsOf(expression)),
+    ...expressionsOf(policy).flatMap(fieldsOf),
+  ];
+  // A check of the containers is also about those that are added later.
+  const isOfContainers = ([part, name]: Path) => part === 'spec' && name === 'containers';
+  return read.some(isOfContainers) ? [...read, ['spec', 'ephemeralContainers']] : read;
 }
 
-/** Whether a check names the replicas, or compares the whole spec, which contains them. */
-function readsReplicas(spec: CompiledPolicy['spec']): boolean {
-  const text = textOfChecks(spec);
-  return (
-    text.includes('replicas') ||
-    COMPARES_SPEC.test(text) ||
-    spec.validate?.immutable?.includes('spec') === true
-  );
+function fieldsOf(text: string): readonly Path[] {
+  const { expression } = parseExpression(text);
+  const steps = ['object', 'oldObject'].flatMap((name) => readPaths(expression, name));
+  return steps.map((path) => path.map(({ name }) => name));
 }
-
-const COMPARES_SPEC = /object\.spec\s*[!=]=/i;
 
 /** With the variables that they use, even through other variables. */
-function textOfChecks({ validate, variables = [] }: CompiledPolicy['spec']): string {
+function expressionsOf({ rules, warnings, variables }: CompiledPolicy): readonly string[] {
+  const checks = [
+    ...rules.map(({ expression }) => expression),
+    ...warnings.flatMap(({ condition = [] }) => condition),
+  ];
   // A variable can use only the variables before it.
-  return variables.reduceRight(
-    (text, { name, expression }) => (text.includes(`variables.${name}`) ? `${text} ${expression}` : text),
-    JSON.stringify(validate),
-  );
+  const used = variables.reduceRight((all, { name, expression }) => {
+    const isUsed = all.some(({ program }) => {
+      const fields = program.reads.get('variables');
+      return fields === 'all' || fields?.has(name);
+    });
+    return isUsed ? [...all, expression] : all;
+  }, checks);
+  return used.map(({ program }) => program.expression);
+}
+
+/** A schema with other keywords can read any field below. */
+const EXACT: readonly string[] = ['type', 'properties', 'required'];
+
+function fieldsOfSchema(schema: JsonValue, path: Path): readonly Path[] {
+  const properties = objectIn(schema, 'properties');
+  const names = [...Object.keys(properties), ...listIn(schema, 'required').map(String)];
+  const isExact = isJsonObject(schema) && Object.keys(schema).every((key) => EXACT.includes(key));
+  if (names.length === 0 || !isExact) return [path];
+  return names.flatMap((name) => fieldsOfSchema(properties[name] ?? {}, [...path, name]));
 }

@@ -3,6 +3,7 @@ import { nearest } from '../../../cel/compile/compile-select.ts';
 import { groupResourceName } from '../../../json/kube-object.ts';
 import type { CompiledMatch } from '../compiled-policy.ts';
 import { isResourcePattern, splitResource } from './resource-pattern.ts';
+import { SUBRESOURCES } from './subresources.ts';
 
 export interface ServedResource {
   readonly resource: string;
@@ -38,11 +39,28 @@ export function unservedKinds(
   const named = served.flatMap(({ all = [] }) => all.filter(isNamed));
   const isInVersion = ({ version }: ServedResource) =>
     apiVersions.includes(ANY) || apiVersions.includes(version);
+  const wrong = resources.flatMap((pattern) => unservedSubresource(pattern, served) ?? []);
   const message =
     unservedResource(names, served, knownGroups) ??
     unservedGroup(names, served, isNamed) ??
-    (named.some(isInVersion) ? undefined : unservedVersion(match, named, groups));
-  return message === undefined ? undefined : { message, isEverything: !named.some(isInVersion) };
+    (named.some(isInVersion) ? undefined : unservedVersion(match, named, groups)) ??
+    wrong[0];
+  const isEverything = !named.some(isInVersion) || wrong.length === resources.length;
+  return message === undefined ? undefined : { message, isEverything };
+}
+
+/** Subresources of other releases of Kubernetes are right: a policy may name them in advance. */
+function unservedSubresource(pattern: string, served: Served): string | undefined {
+  const { resource, subResource } = splitResource(pattern);
+  const recorded = SUBRESOURCES.filter(({ group }) => served.some((one) => one.group === group));
+  const existing = [...served.flatMap(({ all = [] }) => all), ...recorded]
+    .map((one) => splitResource(one.resource))
+    .filter((one) => resource === ANY || one.resource === resource)
+    .map((one) => one.subResource);
+  if (['', ANY, ...existing].includes(subResource) || existing.includes(ANY)) return undefined;
+  const names = [...new Set(existing)].filter((name) => name !== '').sort();
+  const correction = names.length === 0 ? 'there are none, so remove it' : `name one of ${names.join(', ')}`;
+  return `the API server serves no ${pattern}. Subresources of ${resource}: ${correction}`;
 }
 
 type Served = readonly { readonly group: string; readonly all: readonly ServedResource[] | undefined }[];
@@ -79,7 +97,7 @@ const missing = (names: readonly string[], meant?: string): string =>
     : `did you mean ${meant}?`);
 
 function meantResource(resource: string, served: Served): string | undefined {
-  const elsewhere = GROUPS[resource];
+  const elsewhere = SUBRESOURCES.find((one) => splitResource(one.resource).resource === resource)?.group;
   if (elsewhere !== undefined && !served.some(({ group }) => group === elsewhere))
     return groupResourceName({ group: elsewhere, resource });
   const candidates = served.flatMap(({ group, all = [] }) =>
@@ -98,20 +116,6 @@ function meantGroup(resource: string, served: Served, knownGroups: readonly stri
   const group = empty === undefined ? undefined : nearest(empty, knownGroups, 2);
   return group === undefined ? undefined : groupResourceName({ group, resource });
 }
-
-/** The groups of built-in kinds that policies often look for in the core group. */
-const GROUPS: Readonly<Partial<Record<string, string>>> = {
-  cronjobs: 'batch',
-  daemonsets: 'apps',
-  deployments: 'apps',
-  horizontalpodautoscalers: 'autoscaling',
-  ingresses: 'networking.k8s.io',
-  jobs: 'batch',
-  networkpolicies: 'networking.k8s.io',
-  poddisruptionbudgets: 'policy',
-  replicasets: 'apps',
-  statefulsets: 'apps',
-};
 
 function unservedVersion(
   { apiVersions }: Governs,

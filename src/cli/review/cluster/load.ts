@@ -2,7 +2,8 @@
 import type { CompiledPolicy, Grants } from '../../../admission/policy/compiled-policy.ts';
 import { grantsIn } from '../../../admission/policy/exceptions/exceptions.ts';
 import { createReadGrants } from '../../../runtime/policies/policy-exceptions.ts';
-import { type JsonObject, uniqueBy } from '../../../json/json.ts';
+import type { KindVersion } from '../../../admission/policy/match/subresources.ts';
+import { uniqueBy } from '../../../json/json.ts';
 import type { AdmissionPolicy } from '../../../api/admission-policy.ts';
 import {
   type GroupResource,
@@ -117,13 +118,13 @@ async function groupsOf(policies: Policies, { discovery }: UserCluster) {
 
 async function schemasOf(policies: Policies, { client }: UserCluster) {
   const read = createCrdSchemas(client, () => performance.now());
-  const found = new Map<string, readonly JsonObject[]>();
+  const found = new Map<string, readonly KindVersion[]>();
   for (const { object: policy } of policies) {
     const { match } = policy.spec;
     const versions = match.apiVersions ?? ['*'];
     for (const kind of governed({ match })) {
       const schemas = await read(kind, versions, NEVER);
-      if (schemas !== undefined) found.set(schemaKey(kind, versions), schemas);
+      if (schemas.length > 0) found.set(schemaKey(kind, versions), schemas);
     }
   }
   return found;
