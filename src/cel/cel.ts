@@ -57,6 +57,8 @@ export interface CelOptions {
   readonly uniformLiterals?: boolean;
   /** By default, types are the API server's: `object.x.orValue("a")` is a string there, although its value may be null. */
   readonly exactTypes?: boolean;
+  /** For programs that evaluate JSON without its schema: escaped fields are refused, and a `number` is dyn. */
+  readonly unconverted?: boolean;
   /** The messages that the expression may create; default: none. */
   readonly messages?: CelMessages;
 }
@@ -71,6 +73,8 @@ export interface CelProgram {
   readonly names: ReadonlySet<string>;
   /** Undefined: every supported API server answers as here. */
   readonly needs: NeededServer | undefined;
+  /** The functions whose result may depend on whether a number of unknown type is an int or a double. */
+  readonly distinguishing: ReadonlySet<string>;
   /** The variables that the expression reads, and which of their fields. */
   readonly reads: ReadonlyMap<string, UsedFields>;
   /**
@@ -94,11 +98,12 @@ export function compileCel(
 ): CelProgram {
   try {
     const { expression: parsed, names } = parseExpression(expression);
-    const { compiler, globals, size, needs } = createCompiler(expression, variables, names);
+    const { compiler, globals, size, needs, distinguishing } = createCompiler(expression, variables, names);
     const compiled = compiler.compile(parsed, {
       variables: globals,
       mixed: options.uniformLiterals === true ? 'never' : 'always',
       exact: options.exactTypes === true,
+      unconverted: options.unconverted === true,
       messages: options.messages ?? NO_MESSAGES,
     });
     const type = compiler.solver.resolve(compiled.type);
@@ -125,6 +130,7 @@ export function compileCel(
       resultType: grounded(type),
       names,
       needs: needs(),
+      distinguishing,
       reads: usedFields(parsed),
       evaluate: (bindings, budget) => execute(bindings, celValue, budget),
       run: (values, budget) => execute(values, (value) => value, budget),
@@ -141,6 +147,7 @@ export const celOptional = (value: unknown): unknown => (value === undefined ? N
 function createCompiler(source: string, variables: CelVariables, names: ReadonlySet<string>) {
   let size = 0;
   let needed: NeededServer | undefined;
+  const distinguishing = new Set<string>();
   const declare = (type: CelType): Variable => ({ type, slot: size++ });
   const globals = new Map<string, Variable>();
   for (const [name, type] of variableTypes(variables)) {
@@ -159,6 +166,7 @@ function createCompiler(source: string, variables: CelVariables, names: Readonly
     need: (one) => {
       if (one.minor > (needed?.minor ?? 0)) needed = one;
     },
+    distinguish: (name) => void distinguishing.add(name),
     compile: (expression, scope) => {
       const compiled = compileNode(expression, within(expression, scope), compiler);
       types.set(expression, compiled.type);
@@ -166,7 +174,7 @@ function createCompiler(source: string, variables: CelVariables, names: Readonly
     },
     typeOf: (expression) => types.get(expression) ?? DYN,
   };
-  return { compiler, globals, size: () => size, needs: () => needed };
+  return { compiler, globals, size: () => size, needs: () => needed, distinguishing };
 }
 
 const within = ({ kind }: Expression, scope: Scope): Scope =>

@@ -224,7 +224,7 @@ async function askAll(
       const { match } = policy;
       const asked = askedFrom(chance, { ...match, operations: written ?? match.operations, users: USERS });
       const request = realRequest(asked, namespace);
-      told.push({ placed, request, ...(await client.ask(request)) });
+      told.push({ placed, request, ...(await client.ask(request, chance.chance(0.4))) });
     }
     return told;
   };

@@ -116,8 +116,37 @@ test('the webhook keeps a rule or notice whose variable can have another type fo
   };
   // On a field that is not an optional, orValue returns the field itself, of any type.
   expect(byOf('object.spec.tier.orValue("a")')).toEqual(['Webhook', 'Webhook']);
-  expect(byOf('string(object.spec.tier.orValue("a"))')).toEqual(['APIServer', 'APIServer']);
+  expect(byOf('dyn(object.spec.tier.orValue("a"))')).toEqual(['APIServer', 'APIServer']);
   expect(byOf('object.?spec.?tier.orValue("a")')).toEqual(['APIServer', 'APIServer']);
+});
+
+test('the webhook keeps a rule that may distinguish 2.0 from 2: the API server stores both as 2', () => {
+  const byOf = (expression: string, apiGroups = [GROUP]) =>
+    compileNative(
+      policyOf({
+        match: { apiGroups, resources: ['servers'] },
+        variables: [{ name: 'sum', expression: 'object.spec.units + 1' }],
+        validate: { rules: [{ name: 'number', expression }] },
+      }),
+      OPTIONS,
+    ).checks.map(({ by }) => by)[0];
+  for (const expression of [
+    'type(dyn(object.spec).?units.orValue(9)) != int',
+    'object.spec.units % 2 == 0',
+    'object.spec.units / object.spec.?most.orValue(2) < 2',
+    'object.spec.list.sum() < 3 || object.spec.list.map(one, one * 2).size() == 0',
+    'string(object.spec.units) != "1000000"',
+    'variables.sum < 3',
+  ]) {
+    expect(byOf(expression), expression).toBe('Webhook');
+    expect(byOf(expression, ['apps']), expression).toBe('APIServer'); // with typed fields
+  }
+  for (const expression of [
+    'int(object.spec.units) % 2 == 0 && object.spec.units in [1, 2]',
+    'object.spec.tier + "-x" == "gold-x" && object.spec.units == 3',
+    'object.spec.list.size() + 1 < 3 && object.spec.tier.startsWith("a")',
+  ])
+    expect(byOf(expression), expression).toBe('APIServer');
 });
 
 test('the webhook keeps checks that a restore can defer, even for users who do not restore now', () => {

@@ -14,7 +14,8 @@ import {
 } from './native-check.ts';
 import type { NativeExceptions } from './native-exceptions.ts';
 import { paramsProblem } from './native-params.ts';
-import { variablesOf, variablesProblem } from './variable-types.ts';
+import { distinguishingIn, variablesOf, variablesProblem } from './variable-types.ts';
+import { isOfCustomKinds } from './changes/built-in-fields.ts';
 import type { FieldPath } from '../../json/field-path.ts';
 
 /** @param problem why the webhook keeps all of them, if it does */
@@ -58,10 +59,8 @@ function problemOf(policy: CompiledPolicy, rule: CompiledRule): string | undefin
     const problem = paramsProblem(policy);
     if (problem !== undefined) return problem;
   } else if (messageExpression?.reads.params === true) return 'only its message reads params';
-  return expressionProblem(policy, [
-    expression,
-    ...(messageExpression === undefined ? [] : [messageExpression]),
-  ]);
+  const parts = messageExpression === undefined ? [expression] : [expression, messageExpression];
+  return numberProblem(policy, [expression]) ?? expressionProblem(policy, parts);
 }
 
 /** @param ofMutation whether they become part of a MutatingAdmissionPolicy, which has one more function */
@@ -89,6 +88,24 @@ export function expressionProblem(
     if (mixed !== undefined) return `the API server refuses its expression: ${mixed}`;
   }
   return undefined;
+}
+
+/**
+ * The API server evaluates a number as the user wrote it, but stores 2.0 as 2, and sends that to the webhook. Built-in kinds
+ * have typed fields, where 2.0 is an int or refused.
+ */
+export function numberProblem(
+  policy: CompiledPolicy,
+  parts: readonly CompiledExpression[],
+  harmless: readonly string[] = [],
+): string | undefined {
+  if (!policy.match.apiGroups.some(isOfCustomKinds)) return undefined;
+  const used = parts.flatMap(({ program }) => variablesOf(policy, program)).map((one) => one.expression);
+  const name = [...parts, ...used]
+    .flatMap(({ program }) => distinguishingIn(policy, program))
+    .find((one) => !harmless.includes(one));
+  const shown = name?.replaceAll('_', '');
+  return shown && `${shown} may treat a number that a user wrote as 2.0 unlike 2; write int(…) or double(…)`;
 }
 
 function readsName({ reads }: CelProgram): boolean {

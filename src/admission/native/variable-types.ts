@@ -42,12 +42,21 @@ export const variablesFor = memoizeWeak(
 export const exactTypeOf = (policy: CompiledPolicy, { expression }: CelProgram): string =>
   typeIn(expression, { ...variablesFor(policy), refs: 'dyn' }, { exactTypes: true });
 
+/** The functions that may distinguish 2 from 2.0, because nothing in the expression decides which of them a number is. */
+export function distinguishingIn(policy: CompiledPolicy, program: CelProgram): readonly string[] {
+  try {
+    const known = { ...variablesFor(policy), refs: 'dyn' };
+    return [...compileCel(program.expression, known, { exactTypes: true }).distinguishing];
+  } catch (error) {
+    if (!(error instanceof CelError)) throw error;
+    return [...program.distinguishing];
+  }
+}
+
 /** Why variables keep an expression in the webhook: the API server relies on a type that their values can lack. */
 export function variablesProblem(policy: CompiledPolicy, program: CelProgram): string | undefined {
   const wrong = variablesOf(policy, program).find(({ name }) => uncertainIn(policy).has(name));
-  return (
-    wrong && `the API server may infer another type for variables.${wrong.name}; write string(…) or bool(…)`
-  );
+  return wrong && `the API server may infer another type for variables.${wrong.name}; write dyn(…)`;
 }
 
 const uncertainIn = memoizeWeak((policy: CompiledPolicy): ReadonlySet<string> => {

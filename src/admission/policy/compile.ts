@@ -48,7 +48,11 @@ export function compilePolicy(policy: AdmissionPolicy, environment: CompileEnvir
   const match = compileMatch(
     spec,
     // 0: the API server hides its version.
-    schemas === undefined || server === 0 ? { ...environment, server: undefined } : environment,
+    {
+      ...environment,
+      server: schemas === undefined || server === 0 ? undefined : server,
+      unconverted: schemas !== undefined,
+    },
     report,
   );
   const immutable = compileImmutable(spec, match, report);
@@ -70,7 +74,7 @@ export function compilePolicy(policy: AdmissionPolicy, environment: CompileEnvir
     immutable,
     references,
     unique: compileUnique(spec, match, report),
-    rules: compileRules(spec, compile, report),
+    rules: compileRules(spec, compile, report, schemas !== undefined),
     warnings: compileWarnings(spec, compile, report),
     auditAnnotations: compileAuditAnnotations(spec, compile, report),
     exceptions: compileExceptions(spec, report),

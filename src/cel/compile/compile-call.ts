@@ -44,6 +44,9 @@ function compileFunction(call: Call, scope: Scope, compiler: Compiler): Compiled
   const styled = overloads.filter((overload) => overload.member === member);
   const resolved = resolveOverloads({ name, member, types, at }, styled, compiler);
   const resolution = scope.exact ? exactly(name, types, resolved, compiler) : resolved;
+  if (scope.unconverted && !WRITES.has(name) && distinguishes(call, resolved, types, isNumber, compiler))
+    throw compiler.fail(`${name} gets a number that can be an int or a double: write double(…)`, at);
+  if (distinguishes(call, resolved, types, isDyn, compiler)) compiler.distinguish(name);
   const minor = answeredSince(call, resolved, types.map(compiler.solver.resolve));
   if (minor > 0) compiler.need({ name, minor });
   const [problem, argument] = literalProblem(call) ?? [];
@@ -66,6 +69,40 @@ function compileFunction(call: Call, scope: Scope, compiler: Compiler): Compiled
   if (CONVERSIONS.has(name) && only !== undefined && isConstant(only) && others.length === 0)
     return { type: resolution.type, ...folded(step, call, compiler) };
   return { type: resolution.type, step };
+}
+
+/** Functions whose result is the same for 3 and 3.0, or which the API server cannot call with one of them. */
+const SAME = new Set('_==_ _!=_ _<_ _<=_ _>_ _>=_ @in int uint double timestamp duration'.split(' '));
+
+const WRITES = new Set(['string', 'format', 'type']);
+
+const isDyn = (type: CelType): boolean =>
+  type.kind === 'dyn' || ('parameters' in type && type.parameters.some(isDyn));
+
+const isNumber = (type: CelType): boolean =>
+  type.kind === 'dyn' ? type.isNumber === true : 'parameters' in type && type.parameters.some(isNumber);
+
+const isNumeric = (type: CelType | undefined): boolean =>
+  type?.kind === 'named'
+    ? type.name === 'int' || type.name === 'double'
+    : type?.kind === 'list' && type.parameters.some(isNumeric);
+
+/** Whether the result may depend on whether one of the arguments that `matters` is an int or a double. */
+function distinguishes(
+  { name }: Call,
+  { candidates }: Resolution,
+  types: readonly CelType[],
+  matters: (type: CelType) => boolean,
+  { solver }: Compiler,
+): boolean {
+  if (SAME.has(name)) return false;
+  return types.some(
+    (type, index) =>
+      matters(solver.resolve(type)) &&
+      (name === 'type' ||
+        name === 'format' ||
+        candidates.some(({ parameters }) => isNumeric(parameters[index]))),
+  );
 }
 
 /** The minor version of the first API server that accepts the call and answers as here. */

@@ -23,6 +23,7 @@ import {
   type CelType,
   DYN,
   nameableTypes,
+  NUMBER,
   type ObjectType,
   optionalOf,
   parameter,
@@ -30,6 +31,7 @@ import {
   typeOf,
 } from '../types/type.ts';
 import { declare } from '../library/define.ts';
+import { propertyName } from '../types/schema-type.ts';
 import { resolveOverloads } from './overloads.ts';
 
 function read(value: unknown, key: unknown): unknown {
@@ -110,7 +112,9 @@ export function compileSelect(select: Select, scope: Scope, compiler: Compiler):
   const variable = name === undefined ? undefined : scope.variables.get(name);
   if (name !== undefined && variable !== undefined) return compileVariable(name, variable);
   const operand = compiler.compile(select.operand, scope);
-  const { type, property } = fieldOf(compiler.solver.resolve(operand.type), select, compiler);
+  const container = compiler.solver.resolve(operand.type);
+  if (scope.unconverted) refuseEscaped(container, select, compiler);
+  const { type, property } = fieldOf(container, select, scope, compiler);
   return { type, isPath: true, step: selectStep(operand, property, select.mode, type) };
 }
 
@@ -119,21 +123,38 @@ interface Field {
   readonly type: CelType;
 }
 
-function fieldOf(operand: CelType, select: Select, compiler: Compiler): Field {
+function fieldOf(operand: CelType, select: Select, { unconverted }: Scope, compiler: Compiler): Field {
   const { field, mode, at } = select;
   const viral = operand.kind === 'optional';
   const container = viral ? parameter(operand) : operand;
-  const found = fieldIn(container, field);
+  const found = fieldIn(container, field, unconverted);
   if (found === undefined) throw noSuchField(container, field, at, compiler);
   if (mode === 'test') return { ...found, type: BOOL };
   return viral || mode === 'optional' ? { ...found, type: optionalOf(found.type) } : found;
 }
 
-function fieldIn(container: CelType, field: string): Field | undefined {
+/** A field whose name merely looks escaped is not refused if the type declares it. */
+function refuseEscaped(container: CelType, { field, mode, operand, at }: Select, { fail }: Compiler): void {
+  const property = propertyName(field);
+  const declared = container.kind === 'object' ? container.fields.get(field)?.property : undefined;
+  if (property === field || declared === field) return;
+  const [key, of] = [JSON.stringify(property), qualifiedName(operand) ?? '…'];
+  const written = { read: `${of}[${key}]`, optional: `${of}[?${key}]`, test: `${key} in ${of}` }[mode];
+  throw fail(`field ${field} is escaped, which only rules of CRDs can do: write ${written}`, at);
+}
+
+function fieldIn(container: CelType, field: string, unconverted: boolean): Field | undefined {
   if (container.kind === 'dyn' || container.kind === 'variable') return { property: field, type: DYN };
   if (container.kind === 'map') return { property: field, type: parameter(container, 1) };
   if (container.kind !== 'object') return undefined;
-  return container.fields.get(field) ?? (container.open ? { property: field, type: DYN } : undefined);
+  const found = container.fields.get(field);
+  if (found === undefined) return container.open ? { property: field, type: DYN } : undefined;
+  return unconverted && container.sealed !== true ? { ...found, type: withoutDoubles(found.type) } : found;
+}
+
+function withoutDoubles(type: CelType): CelType {
+  if (type.kind === 'named' && type.name === 'double') return NUMBER;
+  return 'parameters' in type ? { ...type, parameters: type.parameters.map(withoutDoubles) } : type;
 }
 
 function noSuchField(container: CelType, field: string, at: number, { fail }: Compiler): CelError {
@@ -217,7 +238,7 @@ export function compileIndex(
 ): Compiled {
   const [operand, key] = call.arguments.map((part) => compiler.compile(part, scope));
   if (operand === undefined || key === undefined) throw compiler.fail('index missing', call.at);
-  const type = indexType(call, name, [operand.type, key.type], compiler);
+  const type = indexType(call, name, [operand.type, key.type], scope, compiler);
   const coerce = coercionTo(type);
   const get = name === '_[_]' ? readCounted : lookUpCounted;
   const cost = costOfStep(operand) - (key.isPath === true ? 1 : 0);
@@ -235,6 +256,7 @@ function indexType(
   call: Call,
   name: keyof typeof OVERLOADS,
   types: readonly CelType[],
+  { unconverted }: Scope,
   compiler: Compiler,
 ): CelType {
   const container = compiler.solver.resolve(types[0] ?? DYN);
@@ -244,7 +266,8 @@ function indexType(
   }
   const field = propertyType(container, key);
   if (field === undefined) throw noSuchField(container, key, call.at, compiler);
-  return name === '_[_]' ? field : optionalOf(field);
+  const type = unconverted && container.sealed !== true ? withoutDoubles(field) : field;
+  return name === '_[_]' ? type : optionalOf(type);
 }
 
 const writtenKey = (key: Expression | undefined) =>

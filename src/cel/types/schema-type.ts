@@ -30,11 +30,14 @@ export function fieldName(property: string): string {
   return ESCAPES.reduce((name, [character, escape]) => name.replaceAll(character, escape), property);
 }
 
-export const propertyName = (field: string): string =>
-  field.replaceAll(
+export function propertyName(field: string): string {
+  const [, word = ''] = /^__(\w+)__$/.exec(field) ?? [];
+  if (RESERVED.has(word)) return word;
+  return field.replaceAll(
     /__(?:underscores|dot|dash|slash)__/g,
     (found) => ESCAPES.find(([, escape]) => escape === found)?.[0] ?? found,
   );
+}
 
 /** The type of a structural schema. Values are unconverted JSON. Where several types are allowed, the type is dyn. */
 export function objectType(schema: JsonObject): CelType {

@@ -10,7 +10,7 @@ import {
 } from '../values/values.ts';
 
 export type CelType =
-  | { readonly kind: 'dyn' }
+  | { readonly kind: 'dyn'; readonly isNumber?: true }
   | { readonly kind: 'named'; readonly name: string }
   | { readonly kind: 'list' | 'map' | 'optional' | 'type'; readonly parameters: readonly CelType[] }
   | { readonly kind: 'variable'; readonly name: string }
@@ -35,6 +35,8 @@ export interface ObjectField {
 }
 
 export const DYN: CelType = { kind: 'dyn' };
+/** Of the schema's type `number`: JSON does not distinguish 3 from 3.0. */
+export const NUMBER: CelType = { kind: 'dyn', isNumber: true };
 
 const named = (name: string): CelType => ({ kind: 'named', name });
 export const BOOL = named('bool');

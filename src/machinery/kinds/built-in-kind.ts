@@ -1,6 +1,7 @@
-import type { JsonValue } from '../../json/json.ts';
+import { type JsonValue, ownValue } from '../../json/json.ts';
 import { splitApiVersion } from '../../json/kube-object.ts';
 import type { ApiObject } from '../api-object.ts';
+import { withFields } from '../fields.ts';
 import { plainStrategy, type PrinterColumn, type ResourceType, type Strategy } from '../resource-type.ts';
 import { object } from './schema-builders.ts';
 import type { Schema } from '../schema/schema.ts';
@@ -100,3 +101,13 @@ export function builtInKind({
     strategy: { ...plainStrategy, ...strategy },
   };
 }
+
+/** Lists that Go writes as null if they are absent. */
+export const withNulls =
+  (...names: readonly string[]) =>
+  (object: ApiObject): ApiObject => {
+    const absent = names.filter((name) => ownValue(object, name) === undefined);
+    return absent.length === 0
+      ? object
+      : withFields(object, Object.fromEntries(absent.map((name) => [name, null])));
+  };

@@ -26,6 +26,13 @@ describe('a Namespace', () => {
   });
 });
 
+test('lists without omitempty are null if they are absent, as in Go', () => {
+  expect(decoded('rbac.authorization.k8s.io/v1 Role', {})).toMatchObject({ rules: null });
+  expect(decoded('rbac.authorization.k8s.io/v1 ClusterRole', { rules: [] })).toMatchObject({ rules: [] });
+  const slice = decoded('discovery.k8s.io/v1 EndpointSlice', { addressType: 'IPv4' });
+  expect(slice).toMatchObject({ endpoints: null, ports: null });
+});
+
 test('completing an object is idempotent', () => {
   for (const type of TYPES) {
     const kind = `${apiVersionOf(type)} ${type.kind}`;

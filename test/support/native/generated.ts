@@ -23,7 +23,13 @@ const CONDITIONS = [
   'namespaceObject == null || namespaceObject.metadata.labels.env != "production"',
   '(object == null ? oldObject : object).spec.units < 5 // a comment',
   'dyn(object).?metadata.?labels[?"app"].orValue("") != "web"',
-  'object.spec.__in__ > 0 && object.spec.__namespace__ < 1',
+  'object.spec["in"] > 0 && object.spec.namespace < 1',
+  ...['int(object.spec.units) % 2 == 0', 'object.spec["in"] + object.spec.units < 5'],
+  ...[
+    'type(object.spec.units) == int',
+    'double(object.spec.units) / 2.0 < 2.0',
+    'object.spec.units in [1, 3]',
+  ],
   'request.kind.kind == "Server" && request.?namespace.orValue("") != ""',
   'object.metadata.?labels == oldObject.?metadata.?labels',
 ];

@@ -38,6 +38,8 @@ interface Step {
   readonly method: string;
   readonly path: string;
   readonly body?: JsonObject;
+  /** Whether whole numbers are written as 2.0. */
+  readonly decimals?: boolean;
 }
 
 /**
@@ -151,14 +153,17 @@ export type RealClient = ReturnType<typeof realClient>;
 
 /** @param restorer whose requests the compiled policies ignore: it prepares objects */
 export function realClient({ call }: Transport, token: string, restorer: string) {
-  const send = async ({ method, path, body }: Step, user: Asked['request']['userInfo'] | undefined) => {
+  const send = async (
+    { method, path, body, decimals }: Step,
+    user: Asked['request']['userInfo'] | undefined,
+  ) => {
     const who: Record<string, string> = user === undefined ? {} : { 'impersonate-user': user.username };
     const groups = (user?.groups ?? []).filter((group) => group !== EVERYBODY);
     const contentType = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
     const answer = await call({
       method,
       path,
-      body: body && toJsonText(body),
+      body: body && (decimals === true ? withDecimals(toJsonText(body)) : toJsonText(body)),
       headers: {
         authorization: `Bearer ${token}`,
         'content-type': contentType,
@@ -177,7 +182,7 @@ export function realClient({ call }: Transport, token: string, restorer: string)
   };
   return {
     send,
-    ask: async ({ validating, steps: { before, request, after } }: RealRequest) => {
+    ask: async ({ validating, steps: { before, request, after } }: RealRequest, decimals: boolean) => {
       let last: RawAnswer | undefined;
       for (const step of before) {
         const prepared = await prepare(step);
@@ -186,7 +191,8 @@ export function realClient({ call }: Transport, token: string, restorer: string)
       const version = last === undefined ? '' : textIn(parseJson(last.text), 'metadata', 'resourceVersion');
       const isUpdate = request.method === 'PUT' && request.body !== undefined;
       const sent = isUpdate ? { ...request, body: withVersion(request.body, version) } : request;
-      const said = await send(sent, validating.request.userInfo);
+      const isTyped = validating.request.subResource === 'scale';
+      const said = await send({ ...sent, decimals: decimals && !isTyped }, validating.request.userInfo);
       const generated = textIn(parseJson(said.answer.text), 'metadata', 'name');
       const isNamedLater = textIn(request.body, 'metadata', 'generateName') !== '';
       const isRenamed = isNamedLater && said.answer.status < 400;
@@ -196,6 +202,11 @@ export function realClient({ call }: Transport, token: string, restorer: string)
     },
   };
 }
+
+const withDecimals = (json: string): string =>
+  json.replaceAll(/(?<=[:[,])(-?\d{1,6})(?=[\]},])/g, (_all, digits: string) =>
+    digits.endsWith('4') ? `${digits}e0` : `${digits}.0`,
+  );
 
 const withVersion = (object: JsonObject, resourceVersion: string): JsonObject => ({
   ...object,

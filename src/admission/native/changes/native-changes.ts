@@ -9,7 +9,7 @@ import { CelError, compileCel, type CelProgram } from '../../../cel/cel.ts';
 import { overlapAny, parentsNeeded, pathsWritten, valuesRead, fieldsPath, type Path } from './paths.ts';
 import type { Segment } from '../../../json/field-path.ts';
 import { isJsonArray, isJsonObject, type JsonValue } from '../../../json/json.ts';
-import { expressionProblem } from '../native-rules.ts';
+import { expressionProblem, numberProblem } from '../native-rules.ts';
 import { exactTypeOf, variablesFor } from '../variable-types.ts';
 import { below, memberOf, patch, ROOT, patchesOf, patchesText, type Place, type Patches } from './patches.ts';
 import { MUTATION_MESSAGES } from '../../../cel/compile/compiler.ts';
@@ -140,8 +140,11 @@ function defaultProblem(policy: CompiledPolicy, rule: CompiledDefault): string |
   // Other types can become different JSON: large integers, timestamps, and null, which fills nothing.
   if (!['string', 'bool'].includes(exactTypeOf(policy, expression.program)))
     return `the default of ${path.text} may be neither a string nor a Boolean; write string(…) or bool(…)`;
-  return expressionProblem(policy, [expression], true);
+  return numberProblem(policy, [expression], TEXTS) ?? expressionProblem(policy, [expression], true);
 }
+
+/** A text of a whole number differs only from 1,000,000, as 1e+06. */
+const TEXTS = ['string', 'format'];
 
 /** Like `fill` in ../../../json/field-path.ts, never changes what is present. */
 const defaultPatches = (rule: CompiledDefault): string => patches(ROOT, rule.path.segments, valueOf(rule));
@@ -206,10 +209,12 @@ function compileNativeMutation(policy: CompiledPolicy, mutation: CompiledMutatio
     const patches = patchesOf(mutation, reader);
     const list = patchesText(patches, reader.textOf, filledBy(policy));
     const parts = [...reader.used].map((text): CompiledExpression => ({ ...change, program: dynamic(text) }));
+    const all = condition === undefined ? parts : [condition, ...parts];
     const problem =
       identityProblem(mutation) ??
       fieldsProblem(policy, patches) ??
-      expressionProblem(policy, condition === undefined ? parts : [condition, ...parts], true);
+      numberProblem(policy, all, TEXTS) ??
+      expressionProblem(policy, all, true);
     if (problem !== undefined) throw new NeedsWebhook(problem);
     const text = condition === undefined ? list : `${isTrue(condition)} ? ${list} : []`;
     checkResult(policy, text);

@@ -180,7 +180,7 @@ function createTypeCheck(schemas: readonly JsonObject[] | undefined) {
       variables: { fields: variables },
     };
     const types = Object.fromEntries(names.map((name) => [name, known[name] ?? 'dyn']));
-    return compileCel(text, types, result === 'any' ? {} : { result });
+    return compileCel(text, types, { unconverted: true, ...(result === 'any' ? {} : { result }) });
   };
 
   return {

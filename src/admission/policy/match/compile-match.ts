@@ -20,6 +20,8 @@ export interface MatchEnvironment {
   readonly ownNamespace: string;
   /** The minor version of the API server of Kubernetes 1; undefined: the newest one. */
   readonly server?: number | undefined;
+  /** Whether match conditions with escaped fields are errors: a version in force may have some. */
+  readonly unconverted?: boolean;
 }
 
 /** Stricter than the schema: one invalid rule would block the installation of all webhooks. */
@@ -52,7 +54,7 @@ export function compileMatch(
     namespaceSelector: trySelector(given.namespaceSelector, 'spec.match.namespaceSelector', report),
     objectSelector: trySelector(given.objectSelector, 'spec.match.objectSelector', report),
     matchConditions,
-    conditionsOnObject: compileConditions(matchConditions, environment.server, report).filter(({ reads }) =>
+    conditionsOnObject: compileConditions(matchConditions, environment, report).filter(({ reads }) =>
       [...reads.keys()].every((name) => name === 'object'),
     ),
     failurePolicy,
@@ -79,7 +81,7 @@ const MATCH_NAMES = {
 
 function compileConditions(
   matchConditions: readonly MatchCondition[],
-  server: number | undefined,
+  { server, unconverted = false }: MatchEnvironment,
   report: Report,
 ): readonly CelProgram[] {
   const where = 'spec.match.matchConditions';
@@ -108,7 +110,7 @@ function compileConditions(
     };
     if (expression.trim() === '') return invalid('is empty: write a CEL expression');
     try {
-      const program = compileMatchCondition(expression);
+      const program = compileMatchCondition(expression, { unconverted });
       const { needs } = program;
       if (needs !== undefined && needs.minor > (server ?? needs.minor))
         return invalid(

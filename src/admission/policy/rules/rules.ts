@@ -1,5 +1,5 @@
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
-import { CelError } from '../../../cel/cel.ts';
+import { CelError, type CelProgram } from '../../../cel/cel.ts';
 import { CelCostError } from '../../../cel/cel-error.ts';
 import type {
   CompiledAuditAnnotation,
@@ -25,14 +25,17 @@ import { shorten } from '../../../json/printable.ts';
 export const MESSAGE = { refs: true, authorizer: false } as const;
 
 export function compileRules(
-  { validate }: AdmissionPolicySpec,
+  { validate, match: { operations = [] } }: AdmissionPolicySpec,
   compile: CompileExpression,
   report: Report,
+  isNew: boolean,
 ): readonly CompiledRule[] {
   return (validate?.rules ?? []).flatMap((rule, index): readonly CompiledRule[] => {
     const where = `spec.validate.rules[${index}]`;
     const { name = `rules[${index}]`, message, reason, fieldPath } = rule;
     const expression = compile(rule.expression, `${where}.expression`, 'bool');
+    if (isNew && operations.includes('DELETE') && expression !== undefined)
+      reportNoObject(expression, operations.length === 1, `${where}.expression`, report);
     const messageExpression = compile(
       rule.messageExpression,
       `${where}.messageExpression`,
@@ -43,6 +46,24 @@ export function compileRules(
       fieldPath === undefined ? undefined : tryPath(fieldPath, `${where}.fieldPath`, report)?.text;
     return expression === undefined ? [] : [{ name, expression, message, messageExpression, reason, field }];
   });
+}
+
+function reportNoObject({ program }: CompiledExpression, onlyDelete: boolean, where: string, report: Report) {
+  const fields = program.reads.get('object') ?? 'all';
+  // Whether other rules fail depends on the request.
+  if (fields === 'all' || !(onlyDelete || (program.reads.size === 1 && failsWithoutObject(program)))) return;
+  const advice = onlyDelete ? '' : ", or request.operation == 'DELETE' || …";
+  report(where, `reads object, which is null on DELETE: write oldObject${advice}`, 'InvalidExpression');
+}
+
+function failsWithoutObject(program: CelProgram): boolean {
+  try {
+    program.evaluate({ object: null });
+    return false;
+  } catch (error) {
+    if (!(error instanceof CelError)) throw error;
+    return true;
+  }
 }
 
 const CODES = { Unauthorized: 401, Forbidden: 403, Invalid: 422, RequestEntityTooLarge: 413 } as const;

@@ -5,7 +5,7 @@ import type { Cause } from '../../failure.ts';
 import { pathSegmentProblem } from '../../name-problems.ts';
 import type { ResourceType, Strategy } from '../../resource-type.ts';
 import { invalidValue, when } from '../../schema/causes.ts';
-import { AGE, builtInKind, column, CREATED_AT, type BuiltInKind } from '../built-in-kind.ts';
+import { AGE, builtInKind, column, CREATED_AT, type BuiltInKind, withNulls } from '../built-in-kind.ts';
 import {
   atomic,
   LABEL_SELECTOR,
@@ -46,7 +46,7 @@ export const ROLE: ResourceType = builtInKind({
   description: 'What may be done in one namespace.',
   fields: { rules: RULES },
   columns: [CREATED_AT],
-  strategy: NAMES,
+  strategy: { ...NAMES, completeDefaults: withNulls('rules') },
 });
 
 export const CLUSTER_ROLE: ResourceType = builtInKind({
@@ -56,7 +56,7 @@ export const CLUSTER_ROLE: ResourceType = builtInKind({
   description: 'What may be done in all namespaces, or to the cluster.',
   fields: { rules: RULES, aggregationRule: object({ clusterRoleSelectors: listOf(LABEL_SELECTOR) }) },
   columns: [CREATED_AT],
-  strategy: NAMES,
+  strategy: { ...NAMES, completeDefaults: withNulls('rules') },
 });
 
 const BINDING = {

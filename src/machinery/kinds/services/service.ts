@@ -17,7 +17,7 @@ import type { Cause } from '../../failure.ts';
 import { label1035Problem } from '../../name-problems.ts';
 import type { ResourceType } from '../../resource-type.ts';
 import { invalidValue, when } from '../../schema/causes.ts';
-import { AGE, builtInKind, column } from '../built-in-kind.ts';
+import { AGE, builtInKind, column, withNulls } from '../built-in-kind.ts';
 import * as s from '../schema-builders.ts';
 import { carryOver, withAllocations, type ServiceAllocators } from './service-allocation.ts';
 import type { Schema } from '../../schema/schema.ts';
@@ -253,7 +253,7 @@ export const ENDPOINT_SLICE: ResourceType = builtInKind({
       ),
     ),
   },
-  strategy: { countsGenerations: true },
+  strategy: { countsGenerations: true, completeDefaults: withNulls('endpoints', 'ports') },
 });
 
 export const INGRESS: ResourceType = builtInKind({
