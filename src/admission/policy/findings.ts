@@ -2,7 +2,7 @@ import type { UnresolvedReference } from './references/check-references.ts';
 import { NO_NOTICES, type Notices } from './rules/rules.ts';
 import type { Violation } from './violation.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
-import { denied, FORBIDDEN, type AuditAnnotations, type Cause, type Decision } from '../review/decision.ts';
+import { denied, FORBIDDEN, type AuditAnnotations, type Decision } from '../review/decision.ts';
 import type { Deferral } from './deferral/deferral.ts';
 import { groupResourceName, objectKey } from '../../json/kube-object.ts';
 import { quote, shorten } from '../../json/printable.ts';
