@@ -35,7 +35,10 @@ export const busy = later(429);
 
 export const INTERNAL_ERROR = failure(500, 'internal error; the log of Gatehouse says more');
 
-/** Bypasses Fastify's reply lifecycle, which costs as much as the rest of the response. Sends nothing if an answer has left. */
+/**
+ * Bypasses Fastify's reply lifecycle, which costs as much as the rest of the response. Sends nothing if an answer has left.
+ * While the request still arrives, the connection stays open: a client whose write fails loses the answer.
+ */
 export function sendAtOnce(reply: Reply, { code, body, retryAfterSeconds }: Answer, isLast: boolean): void {
   if (reply.raw.headersSent) return;
   reply.hijack();
@@ -43,7 +46,7 @@ export function sendAtOnce(reply: Reply, { code, body, retryAfterSeconds }: Answ
     'content-type': 'application/json',
     'content-length': Buffer.byteLength(body),
     ...(retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) }),
-    ...(isLast ? { connection: 'close' } : {}),
+    ...(isLast && reply.request.raw.complete ? { connection: 'close' } : {}),
   });
   reply.raw.end(body);
 }
@@ -52,6 +55,9 @@ export function send(reply: Reply, { code, body, retryAfterSeconds }: Answer): R
   if (retryAfterSeconds !== undefined) void reply.header('retry-after', String(retryAfterSeconds));
   return reply.code(code).type('application/json').send(body);
 }
+
+/** Event of a response that left before its decision. */
+export const LATE = 'late';
 
 /** Aborts when the response is due by the query parameter `timeout`, or when the API server closes the connection. */
 export function abortInTime(
@@ -64,6 +70,7 @@ export function abortInTime(
     () => controller.abort(new Error('the time to answer is over')),
     answerWithin(timeout) - (performance.now() - since),
   );
+  reply.raw.once(LATE, () => controller.abort(new Error('the time to answer is over')));
   reply.raw.once('close', () => {
     clearTimeout(timer);
     if (!reply.raw.writableFinished) controller.abort(new Error('the API server hung up'));

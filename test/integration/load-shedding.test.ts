@@ -1,6 +1,6 @@
 /** Overload of a server: which clients it tells to retry, and that other clients notice nothing. */
 import { once } from 'node:events';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 
 import { ALLOWED, type Decision } from '../../src/admission/review/decision.ts';
 import { loadSheddingOf } from '../support/server/load-shedding.ts';
@@ -169,4 +169,44 @@ test('a full event loop refuses requests before it reads them', async () => {
   expect(forged.status).toBe(429);
   isFull = false;
   expect((await post(running, '/validate/e', reviewOf())).status).toBe(200);
+});
+
+test.each([
+  ['of a full replica that is draining', { isDraining: () => true, isLoopFull: () => true }, '30s'],
+  ['at the end of the time', {}, '0.2s'],
+])('a refusal %s does not close a connection whose body still arrives', async (_what, state, timeout) => {
+  const running = await startWebhookServer({
+    validate: () => ALLOWED,
+    isDraining: () => false,
+    ...state,
+    loadShedding: loadSheddingOf({}, state),
+  });
+  const { socket, received } = await openRaw(running);
+  const bytes = rawPost(`/validate/ignore-e?timeout=${timeout}`, large(1));
+  socket.write(bytes.slice(0, -50));
+  expect(await received(/retry later/)).toContain('"uid":"a-uid","allowed":false');
+  socket.write(bytes.slice(-50) + rawPost('/validate/ignore-e', reviewOf({ uid: 'second' })));
+  expect(await received(/second/)).toContain('"uid":"second"');
+  socket.destroy();
+});
+
+test('the work for a large object ends with its time, even if the process paused when it arrived', async () => {
+  const signals: AbortSignal[] = [];
+  const validate: Decide = (_entry, _request, signal) => {
+    signals.push(signal);
+    return Promise.withResolvers<Decision>().promise;
+  };
+  const loadShedding = loadSheddingOf();
+  const now = vi.spyOn(performance, 'now');
+  onTestFinished(() => now.mockRestore());
+  const arrive: typeof loadShedding.arrive = (...request) => {
+    const arrival = loadShedding.arrive(...request);
+    const resumed = performance.now() + 5_000;
+    now.mockImplementationOnce(() => resumed);
+    return arrival;
+  };
+  const running = await startWebhookServer({ validate, loadShedding: { ...loadShedding, arrive } });
+  const { body } = await post(running, '/validate/ignore-e?timeout=0.2s', large(1));
+  expect(body).toContain('"allowed":false');
+  await vi.waitFor(() => expect(signals.map(({ aborted }) => aborted)).toEqual([true]));
 });

@@ -8,7 +8,16 @@ import { failsOpen } from '../../admission/webhooks/protect-own-kinds.ts';
 import { type AdmissionRequest, findUid } from '../../admission/review/request.ts';
 import { MAX_REVIEW_BYTES, type ReviewBody, toRetry } from '../../admission/review/review.ts';
 import type { Log } from '../../log.ts';
-import { type Answer, answerWithin, busy, type IsLast, type Reply, send, sendAtOnce } from '../answer.ts';
+import {
+  type Answer,
+  answerWithin,
+  busy,
+  type IsLast,
+  LATE,
+  type Reply,
+  send,
+  sendAtOnce,
+} from '../answer.ts';
 import type { Metrics, Overload } from '../metrics/metrics.ts';
 import { createFairShare, createTally, createTurnQueue, type Shortage } from './turns.ts';
 import type { Turns } from '../../admission/policy/world.ts';
@@ -138,7 +147,10 @@ export function refuseOverload({ arrive }: LoadShedding, mostBytes: number, isLa
 function refuseInTime(request: Call, reply: Reply, withinMs: number): void {
   let head = Buffer.alloc(0);
   receiveHead(request.raw, (received) => (head = received));
-  const timer = setTimeout(() => sendAtOnce(reply, refusalOf(head, overloadMessage('time')), true), withinMs);
+  const timer = setTimeout(() => {
+    sendAtOnce(reply, refusalOf(head, overloadMessage('time')), true);
+    reply.raw.emit(LATE);
+  }, withinMs);
   reply.raw.once('close', () => clearTimeout(timer));
 }
 
