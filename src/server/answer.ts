@@ -56,9 +56,6 @@ export function send(reply: Reply, { code, body, retryAfterSeconds }: Answer): R
   return reply.code(code).type('application/json').send(body);
 }
 
-/** Event of a response that left before its decision. */
-export const LATE = 'late';
-
 /** Aborts when the response is due by the query parameter `timeout`, or when the API server closes the connection. */
 export function abortInTime(
   controller: AbortController,
@@ -70,7 +67,7 @@ export function abortInTime(
     () => controller.abort(new Error('the time to answer is over')),
     answerWithin(timeout) - (performance.now() - since),
   );
-  reply.raw.once(LATE, () => controller.abort(new Error('the time to answer is over')));
+  reply.raw.once('late', () => controller.abort(new Error('the time to answer is over')));
   reply.raw.once('close', () => {
     clearTimeout(timer);
     if (!reply.raw.writableFinished) controller.abort(new Error('the API server hung up'));

@@ -192,3 +192,20 @@ test('a large body is refused if the work before it leaves no time for it', () =
   held?.release();
   expect(workMs(MIB)).toBeCloseTo((2 * (0.9 * 200 + 900)) / 1.9);
 });
+
+test('reviews that wait for lookups do not count the work that the replica does meanwhile for others', () => {
+  let time = 0;
+  const { reserve, workMs } = createBodyBudget(
+    100 * MIB,
+    () => time,
+    () => time / 2,
+  );
+  const hold = () => reserve('a', 20_000, noEviction);
+  for (let count = 0; count < 20; count += 1) {
+    const held = hold();
+    time += 2_000;
+    held?.release();
+  }
+  hold();
+  expect(workMs(MIB)).toBeLessThan(250);
+});

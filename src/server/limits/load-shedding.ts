@@ -8,16 +8,7 @@ import { failsOpen } from '../../admission/webhooks/protect-own-kinds.ts';
 import { type AdmissionRequest, findUid } from '../../admission/review/request.ts';
 import { MAX_REVIEW_BYTES, type ReviewBody, toRetry } from '../../admission/review/review.ts';
 import type { Log } from '../../log.ts';
-import {
-  type Answer,
-  answerWithin,
-  busy,
-  type IsLast,
-  LATE,
-  type Reply,
-  send,
-  sendAtOnce,
-} from '../answer.ts';
+import { type Answer, answerWithin, busy, type IsLast, type Reply, send, sendAtOnce } from '../answer.ts';
 import type { Metrics, Overload } from '../metrics/metrics.ts';
 import { createFairShare, createTally, createTurnQueue, type Shortage } from './turns.ts';
 import type { Turns } from '../../admission/policy/world.ts';
@@ -149,7 +140,7 @@ function refuseInTime(request: Call, reply: Reply, withinMs: number): void {
   receiveHead(request.raw, (received) => (head = received));
   const timer = setTimeout(() => {
     sendAtOnce(reply, refusalOf(head, overloadMessage('time')), true);
-    reply.raw.emit(LATE);
+    reply.raw.emit('late'); // before its decision
   }, withinMs);
   reply.raw.once('close', () => clearTimeout(timer));
 }
@@ -200,7 +191,8 @@ const loopBusyMs = (): number => performance.eventLoopUtilization().active;
 /** @param busyMs how long the event loop has worked, without the time in which it waited */
 export function createBodyBudget(limitBytes: number, now: () => number, busyMs = loopBusyMs) {
   const share = createFairShare(limitBytes);
-  const measured = { ms: 200, bytes: 2 ** 20, until: 0 }; // a first guess; later work counts more than earlier
+  // a first guess; later work counts more than earlier
+  const measured = { ms: 200, bytes: 2 ** 20, until: 0, at: -Infinity };
   const receiving = new Set<{ readonly since: number; readonly disconnect: () => void }>();
 
   const evictOldest = (): boolean => {
@@ -212,19 +204,24 @@ export function createBodyBudget(limitBytes: number, now: () => number, busyMs =
   const reserve: ReserveBody = (entry, bytes, disconnect) => {
     while (share.take(entry, bytes) !== undefined) if (!evictOldest()) return undefined;
     let isHeld = true;
-    const began = busyMs();
+    const [began, since] = [busyMs(), now()];
     const release = () => {
       receiving.delete(sender);
       if (!isHeld) return;
       isHeld = false;
       share.giveBack(entry, bytes);
-      const until = busyMs();
-      measured.ms = 0.9 * measured.ms + until - Math.max(began, measured.until);
+      const [until, at] = [busyMs(), now()];
+      const worked = until - Math.max(began, measured.until);
+      const hasWaited = worked < 0.9 * (at - Math.max(since, measured.at));
+      // If the loop has waited, much of the work was for others.
+      const ms = hasWaited ? Math.min(worked, (bytes * measured.ms) / measured.bytes) : worked;
+      measured.ms = 0.9 * measured.ms + ms;
       measured.bytes = 0.9 * measured.bytes + bytes;
       measured.until = until;
+      measured.at = at;
     };
     const sender = {
-      since: now(),
+      since,
       disconnect: () => {
         release();
         disconnect();

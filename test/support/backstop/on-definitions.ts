@@ -42,6 +42,9 @@ const apiService = (version: string, annotations: Strings): readonly [Resource, 
     },
   },
 ];
+const RECORDED = { 'gatehouse.dev/owner-references': 'recorded' };
+const NOBODY = { apiVersion: 'v1', kind: 'Namespace', name: 'gone', uid: 'c0ffee' };
+const ORPHANS = { metadata: { ownerReferences: [NOBODY] } };
 const client = (change: object) => ({ spec: { conversion: { webhook: { clientConfig: change } } } });
 const asking = { metadata: { annotations: ASKS }, ...client({ caBundle: BUNDLE }) };
 const crdAttack = (name: string, annotations: Strings, patch: object): Attempt => ({
@@ -70,7 +73,9 @@ export const ON_DEFINITIONS: readonly Attempt[] = [
   crdAttack('a finalizer of a definition', ASKS, {
     metadata: { finalizers: ['example.com/thief'] },
   }),
+  crdAttack('an owner of a definition that does not exist', RECORDED, ORPHANS),
   { name: 'a definition', write: creates(...definition('createds', ASKS)) },
+  apiAttack('an owner of an API that does not exist', 'v9', RECORDED, ORPHANS),
   apiAttack('a bundle of an API that does not ask', 'v1', {}, { spec: { caBundle: BUNDLE } }),
   apiAttack('an API that leads elsewhere', 'v2', ASKS, {
     spec: { service: { name: 'thief' }, caBundle: BUNDLE },
