@@ -96,7 +96,6 @@ const CERT_OPTIONS = [
   SERVING_CERT_KEY_ALGORITHM,
   SERVING_CERT_PORTS,
   SERVING_CERT_DURATION,
-  SERVING_CERT_RENEW_AFTER,
   SERVING_CERT_DNS_NAMES,
   SERVING_CERT_CLUSTER_IPS,
   SERVING_CERT_POD_NAMES,
@@ -105,6 +104,8 @@ const CERT_OPTIONS = [
   SERVING_CERT_KEYSTORE_PASSWORD,
   SERVING_CERT_REPLACE_SECRET,
 ].flatMap(forBoth);
+/** Gatehouse copies these to the Secret. */
+const COPIED_OPTIONS = [SERVING_CERT_OUTPUTS, SERVING_CERT_RENEW_AFTER].flatMap(forBoth);
 const OPENSHIFT_REQUESTS = ['alpha', 'beta'].map(
   (version) => `service.${version}.openshift.io/serving-cert-secret-name`,
 );
@@ -113,7 +114,7 @@ const TARGETS = ['ValidatingWebhookConfiguration', 'MutatingWebhookConfiguration
 /** The kinds whose objects carry an annotation with an effect. */
 const PLACES: readonly { readonly names: readonly string[]; readonly kinds: readonly string[] }[] = [
   { names: [...forBoth(SERVING_CERT_SECRET_NAME), ...CERT_OPTIONS], kinds: ['Service'] },
-  { names: forBoth(SERVING_CERT_OUTPUTS), kinds: ['Service', 'Secret'] },
+  { names: COPIED_OPTIONS, kinds: ['Service', 'Secret'] },
   { names: [SERVING_CERT_ADOPT], kinds: ['Secret'] },
   {
     names: [INJECT_CABUNDLE, INJECT_CABUNDLE_FROM, INJECT_CABUNDLE_KEY],
@@ -161,7 +162,7 @@ export function annotationProblem(kind: string, annotations: ObjectMeta['annotat
 function neededBy(name: string): readonly [string, ...string[]] | undefined {
   if (name === INJECT_CABUNDLE_KEY) return [INJECT_CABUNDLE, INJECT_CABUNDLE_FROM];
   if (name === BUNDLE_SOURCES || name === BUNDLE_EXCLUDES) return [DISTRIBUTE_TO];
-  if (![...CERT_OPTIONS, ...forBoth(SERVING_CERT_OUTPUTS)].includes(name)) return undefined;
+  if (![...CERT_OPTIONS, ...COPIED_OPTIONS].includes(name)) return undefined;
   if (name.startsWith(CERT_PREFIXES.client)) return [CLIENT_CERT_SECRET_NAME];
   return [SERVING_CERT_SECRET_NAME, ...OPENSHIFT_REQUESTS];
 }

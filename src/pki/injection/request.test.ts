@@ -80,6 +80,13 @@ test.each<[string, string, Record<string, string>, RegExp | undefined]>([
     /is ignored on a Service: annotate a Secret/,
   ],
   ['the files of our Secret', 'Secret', { 'gatehouse.dev/serving-cert-outputs': 'jks' }, undefined],
+  ['the renewal of our Secret', 'Secret', { 'gatehouse.dev/serving-cert-renew-after': '50%' }, undefined],
+  [
+    'a renewal without a request',
+    'Service',
+    { 'gatehouse.dev/client-cert-renew-after': '50%' },
+    /has no effect without gatehouse.dev\/client-cert-secret-name: add it/,
+  ],
   ['annotations of others', 'Secret', { 'example.com/inject-cabundle': 'true' }, undefined],
 ])('an annotation of ours without effect is found: %s', (_what, kind, annotations, problem) => {
   const found = annotationProblem(kind, annotations);
