@@ -149,12 +149,12 @@ function schemaFrom(chance: Seeded): JsonObject {
 function validateFrom(chance: Seeded, conditions: readonly string[], isUpdate: boolean): Validate {
   const count = chance.below(4);
   return given({
-    rules: maybe(chance, 0.8, () =>
+    rules: maybe(chance, 0.6, () =>
       Array.from({ length: count }, (_, index) => ruleFrom(chance, index, conditions)),
     ),
     immutable: maybe(chance, isUpdate ? 0.3 : 0, () => some(chance, PATHS.slice(0, 4), 2)),
     immutableFromCreation: maybe(chance, isUpdate ? 0.3 : 0, () => some(chance, PATHS.slice(4), 2)),
-    schema: maybe(chance, 0.4, () => schemaFrom(chance)),
+    schema: maybe(chance, 0.3, () => schemaFrom(chance)),
   });
 }
 

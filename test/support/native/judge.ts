@@ -59,9 +59,7 @@ export async function verdictOfWebhook(
   );
   return {
     refusals: distinct(
-      causes.map(({ field, message }) =>
-        inCommon(`${field === '' ? '' : `${field}: `}${message} (policy ${policy.name})`),
-      ),
+      causes.map(({ field, message }) => inCommon(`${field === '' ? '' : `${field}: `}${message}`)),
     ),
     warnings: decision.warnings.map(inCommon).toSorted(),
     annotations: { ...annotations, ...violations(found ?? '') },
