@@ -39,33 +39,23 @@ export function desiredStatus(
     (all, one) => setCondition(all, { ...one, ...observed }, now),
     former,
   );
-  const { ready: verdict, why } = readyOf(pass.conditions, unready);
+  const { why, ...verdict } = readyOf(pass.conditions, unready);
   return { ...pass.fields, ...observed, conditions: setReady(set, { ...verdict, ...observed }, why, now) };
 }
 
-interface ReadyVerdict {
-  readonly ready: Pick<Condition, 'status' | 'reason' | 'message'>;
-  readonly why: NotReady | undefined;
-}
-
-function readyOf(conditions: readonly AuthorCondition[], unready: Unready | undefined): ReadyVerdict {
-  if (unready !== undefined) {
-    const { reason, message, why } = unready;
-    return { ready: { status: 'False', reason, message }, why };
-  }
+function readyOf(
+  conditions: readonly AuthorCondition[],
+  unready: Unready | undefined,
+): Omit<AuthorCondition, 'type'> & { readonly why?: NotReady } {
+  if (unready !== undefined) return { status: 'False', ...unready };
   const own = conditions.find(({ type }) => type === 'Ready');
   const decisive = own ?? conditions.find(({ status }) => status !== 'True');
-  if (decisive === undefined) return { ready: RECONCILED, why: undefined };
-  const { type, status, reason, message } = decisive;
-  const isReady = status === 'True';
-  return {
-    ready: {
-      status: isReady ? 'True' : 'False',
-      reason,
-      message: own === undefined ? `${type}: ${message}` : message,
-    },
-    why: isReady ? undefined : 'Reconciling',
-  };
+  if (decisive === undefined) return RECONCILED;
+  const { type, status, reason, message: text } = decisive;
+  const message = own === undefined ? `${type}: ${text}` : text;
+  return status === 'True'
+    ? { status, reason, message }
+    : { status: 'False', reason, message, why: 'Reconciling' };
 }
 
 const conditionsIn = (object: KubeObject): readonly Condition[] =>

@@ -1,5 +1,6 @@
 import type { CallOptions, KubeClient } from './client.ts';
 import type { KubeObject } from '../json/kube-object.ts';
+import { textIn, valueIn } from '../json/json.ts';
 import {
   selfSubjectAccessReviews,
   subjectAccessReviews,
@@ -21,22 +22,14 @@ export interface AccessQuestion {
   readonly labelSelector?: { readonly rawSelector: string };
 }
 
-interface SelfSubjectAccessReview extends KubeObject {
-  readonly spec: { readonly resourceAttributes: AccessQuestion };
-  readonly status?: { readonly allowed: boolean };
-}
-
 export async function canI(
   client: Pick<KubeClient, 'create'>,
   question: AccessQuestion,
   options?: CallOptions,
 ): Promise<boolean> {
-  const review = await client.create<SelfSubjectAccessReview>(
-    selfSubjectAccessReviews,
-    { metadata: {}, spec: { resourceAttributes: question } },
-    options,
-  );
-  return review.status?.allowed === true;
+  const review = { metadata: {}, spec: { resourceAttributes: question } };
+  const answer = await client.create(selfSubjectAccessReviews, review, options);
+  return valueIn(answer, 'status', 'allowed') === true;
 }
 
 export interface AccessSubject {
@@ -148,16 +141,12 @@ export async function reviewToken(
   return username === '' ? undefined : { username, uid, groups, extra };
 }
 
-interface SelfSubjectReview extends KubeObject {
-  readonly status?: { readonly userInfo?: { readonly username?: string } };
-}
-
 /** Undefined: an administrator has revoked the permission to ask, which Kubernetes grants to all users. */
 export async function readOwnUser(
   client: Pick<KubeClient, 'create'>,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  const asking = client.create<SelfSubjectReview>(selfSubjectReviews, { metadata: {} }, { signal });
+  const asking = client.create(selfSubjectReviews, { metadata: {} }, { signal });
   const review = await asking.catch(insteadOf(isForbidden, undefined));
-  return review?.status?.userInfo?.username;
+  return textIn(review, 'status', 'userInfo', 'username') || undefined;
 }

@@ -44,10 +44,6 @@ export interface ListOptions extends CallOptions {
   readonly metadataOnly?: boolean | undefined;
 }
 
-export interface ObjectMetadata extends KubeObject {
-  readonly metadata: ObjectMeta;
-}
-
 const PAGE_SIZE = 500;
 
 const PARTIAL = 'g=meta.k8s.io;v=v1';
@@ -108,7 +104,13 @@ function createReads(rest: Rest) {
     get: <T extends KubeObject>(resource: Resource, ref: NamedRef, options?: CallOptions) =>
       read<T>(resource, ref, options),
     getMetadata: async (resource: Resource, ref: NamedRef, options?: CallOptions) => {
-      const found = await read<ObjectMetadata>(resource, ref, options, { accept: METADATA_ACCEPT });
+      const headers = { accept: METADATA_ACCEPT };
+      const found = await read<KubeObject & { readonly metadata: ObjectMeta }>(
+        resource,
+        ref,
+        options,
+        headers,
+      );
       return found === undefined ? undefined : withKind(resource, found);
     },
     list,

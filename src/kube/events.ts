@@ -36,10 +36,6 @@ export interface EventRecorderOptions {
   readonly clock?: Clock;
 }
 
-interface CoreEvent extends KubeObject {
-  readonly count?: number;
-}
-
 /** Events share etcd with all other objects: a burst passes, then the rate is limited to five per second. */
 const BURST = 50;
 const REFILL_MS = 200;
@@ -73,7 +69,7 @@ export function createEventRecorder(options: EventRecorderOptions) {
     const lastTimestamp = toTimestamp(new Date(clock.now()));
     const ref = { namespace: note.regarding.namespace ?? 'default', name };
     const raiseCount = async (): Promise<boolean> => {
-      const known = await client.get<CoreEvent>(events, ref, call);
+      const known = await client.get<KubeObject & { readonly count?: number }>(events, ref, call);
       if (known === undefined) return false;
       await client.patchMerge(events, ref, { count: (known.count ?? 1) + times, lastTimestamp }, call);
       return true;

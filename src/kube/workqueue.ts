@@ -8,14 +8,6 @@ export interface WorkqueueMetrics {
   readonly retried: () => void;
 }
 
-export interface WorkqueueLoad {
-  readonly depth: number;
-  readonly inFlight: number;
-  /** The sum over all keys in flight. */
-  readonly unfinishedWorkSeconds: number;
-  readonly longestRunningProcessorSeconds: number;
-}
-
 export type Workqueue = ReturnType<typeof createWorkqueue>;
 
 export interface WorkqueueOptions {
@@ -105,7 +97,7 @@ export function createWorkqueue(options: WorkqueueOptions = {}) {
       if (dirty.delete(key) && open) enqueue(key);
       if (!open && inFlight.size === 0) drained.resolve(undefined);
     },
-    load: (): WorkqueueLoad => {
+    load: () => {
       const running = [...inFlight.values()].map((began) => (clock.monotonic() - began) / 1_000);
       return {
         depth: waiting.size,

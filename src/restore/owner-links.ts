@@ -10,7 +10,7 @@ import {
   parseOwnerRecord,
 } from '../api/owner-record.ts';
 import type { RelinkItem } from '../api/restore-findings.ts';
-import { isJsonObject, objectIn, type JsonObject, type JsonValue } from '../json/json.ts';
+import { isJsonObject, listIn, objectIn, type JsonObject, type JsonValue } from '../json/json.ts';
 
 export type OwnerState =
   | {
@@ -155,8 +155,9 @@ export const OWNERS_MANAGER = 'gatehouse-owners';
  * Otherwise, the next apply of the real manager would conflict. Undefined: nothing to do.
  */
 export function disownPatch(object: KubeObject): readonly JsonPatchOperation[] | undefined {
-  const { ownerReferences = [], managedFields }: ManagedMeta = object.metadata ?? {};
-  if (ownerReferences.length === 0 || managedFields === undefined) return undefined;
+  const { ownerReferences = [] } = object.metadata ?? {};
+  const managedFields = listIn(object, 'metadata', 'managedFields').filter(isJsonObject);
+  if (ownerReferences.length === 0) return undefined;
   const present = new Set(ownerReferences.map((owner) => owner.uid));
   const cleaned = managedFields.flatMap((entry) => cleanEntry(entry, present) ?? []);
   const isSame =
@@ -164,10 +165,6 @@ export function disownPatch(object: KubeObject): readonly JsonPatchOperation[] |
   // An empty list would reset the ownership of all fields.
   if (isSame || cleaned.length === 0) return undefined;
   return [...unchanged(object), { op: 'add', path: '/metadata/managedFields', value: cleaned }];
-}
-
-interface ManagedMeta extends NonNullable<KubeObject['metadata']> {
-  readonly managedFields?: readonly JsonObject[];
 }
 
 function cleanEntry(entry: JsonObject, present: ReadonlySet<string>): JsonObject | undefined {

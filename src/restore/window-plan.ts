@@ -20,11 +20,6 @@ export type SourceState =
     }
   | { readonly kind: 'gone'; readonly since: Date };
 
-interface Observations {
-  readonly changed: boolean;
-  readonly source?: SourceState | undefined;
-}
-
 const SOURCE_GONE_WAIT_MS = 60_000;
 
 type WindowPlan =
@@ -40,7 +35,7 @@ type WindowPlan =
 export function planWindow(
   window: RestoreWindow,
   now: Date,
-  seen: Observations,
+  seen: { readonly changed: boolean; readonly source?: SourceState | undefined },
   times: SweepTimes,
 ): WindowPlan {
   const { openedAt, closedAt } = window.status ?? {};

@@ -88,18 +88,13 @@ const FRESH_MS = 5_000;
 const MOST_ANSWERS = 5_000;
 const LONGEST_KEY = 4_096;
 
-interface Known {
-  readonly decision: CelDecision;
-  readonly until: number;
-}
-
 /** Create one per process. @param now in milliseconds, on a clock that never goes back */
 export function createAccessAnswers(
   client: Pick<KubeClient, 'create'>,
   now: () => number,
   limit?: number,
 ): AccessAnswers {
-  const answers = new Map<string, Known>();
+  const answers = new Map<string, { readonly decision: CelDecision; readonly until: number }>();
   const send = inTurn<AccessQuestion | PathQuestion, AccessDecision>(
     (subject, question, signal) => decideAccess(client, subject, question, { signal }),
     limit,

@@ -96,17 +96,14 @@ type OnChange<Args extends readonly unknown[] = []> = (
   signal: AbortSignal,
 ) => void;
 
-/** When keys are reconciled, besides explicit calls of `add`. */
-interface Triggers {
+/** `objects`, `key`, `on` and `onKey`: when keys are reconciled, besides explicit calls of `add`. */
+interface StartOptions extends Omit<ControllerOptions, 'queue' | 'log' | 'clock'> {
   readonly objects?: Pick<Watched<KubeObject>, 'onChange'> & {
     readonly store: Pick<Watched<KubeObject>['store'], 'list'>;
   };
   readonly key?: string | readonly string[];
   readonly on?: readonly OnChange[];
   readonly onKey?: readonly OnChange<[key: string]>[];
-}
-
-interface StartOptions extends Omit<ControllerOptions, 'queue' | 'log' | 'clock'>, Triggers {
   /** If requeue times are by the API server's clock: see {@link inLocalTime}. */
   readonly serverNow?: () => Date;
 }

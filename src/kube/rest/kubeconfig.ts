@@ -50,13 +50,7 @@ export function readKubeconfig(files: readonly string[], contextName: string | u
   };
 }
 
-interface KubeconfigFile {
-  readonly dir: string;
-  readonly kubeConfig: KubeConfig;
-  readonly rawUsers: ReadonlyMap<string, Readonly<Record<string, unknown>>>;
-}
-
-function loadFile(file: string): KubeconfigFile {
+function loadFile(file: string) {
   try {
     const kubeConfig = new KubeConfig();
     kubeConfig.loadFromFile(file);

@@ -27,20 +27,12 @@ import { certificateFields } from '../x509/certificate-fields.ts';
 import { activeGeneration, type Authority, bundleRoots, MAX_BUNDLE_BYTES } from './authority.ts';
 import { nextPossible, retirementTime } from './trust-record.ts';
 
-export type ImportResult =
-  | { readonly kind: 'imported'; readonly authority: ImportedAuthority }
-  | { readonly kind: 'refused'; readonly problem: string };
-
 /** Reads the Secret as cert-manager writes it: `tls.crt` with the CA and its issuers, `tls.key`, and optionally `ca.crt`. */
-export async function importAuthority(
-  data: SecretData | undefined,
-  scope: TrialScope,
-  now: Date,
-): Promise<ImportResult> {
+export async function importAuthority(data: SecretData | undefined, scope: TrialScope, now: Date) {
   try {
-    return { kind: 'imported', authority: await parseImported(data, scope, now) };
+    return { kind: 'imported' as const, authority: await parseImported(data, scope, now) };
   } catch (error) {
-    return { kind: 'refused', problem: messageOf(error) };
+    return { kind: 'refused' as const, problem: messageOf(error) };
   }
 }
 

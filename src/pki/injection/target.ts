@@ -39,7 +39,9 @@ export interface TargetKind {
 }
 
 export interface RawTarget extends KubeObject {
-  readonly metadata?: ObjectMeta & { readonly managedFields?: readonly ManagedFieldsEntry[] };
+  readonly metadata?: ObjectMeta & {
+    readonly managedFields?: readonly { readonly manager?: string; readonly fieldsV1?: FieldSet }[];
+  };
   readonly webhooks?: readonly { readonly name: string; readonly clientConfig: ClientConfig }[];
   readonly spec?: {
     readonly conversion?: {
@@ -59,11 +61,6 @@ interface ClientConfig {
   readonly service?: object;
   readonly url?: string;
   readonly caBundle?: string;
-}
-
-interface ManagedFieldsEntry {
-  readonly manager?: string;
-  readonly fieldsV1?: FieldSet;
 }
 
 const clientConfigSlot = (name: string, { service, caBundle }: ClientConfig): Slot => ({

@@ -284,15 +284,8 @@ async function write(pass: Pass, authority: Authority, event: AuthorityEvent): P
   return requeueIn(0, now);
 }
 
-interface ReadCa {
-  readonly imported?: ImportedAuthority;
-  readonly limited?: AuthorityEvent;
-  readonly refused?: AuthorityEvent;
-  readonly cause?: unknown;
-}
-
 /** Reads the CA that its owner makes and rotates. What the authority needs without it continues. */
-async function readImported({ client, config, evidence, now, signal }: Pass): Promise<ReadCa> {
+async function readImported({ client, config, evidence, now, signal }: Pass) {
   const { namespace, ca } = config;
   if (ca.secret === undefined) return {};
   const ref = [namespace, ca.secret] as const;
@@ -307,7 +300,7 @@ async function readImported({ client, config, evidence, now, signal }: Pass): Pr
   const result = await importAuthority(secret.data, trialScope(config, evidence.clusterIPs()), now);
   if (result.kind === 'refused') return { refused: caRefused(...ref, result.problem) };
   const isShort = evidence.wantsClientCerts() && forbidsClientCerts(result.authority);
-  return { imported: result.authority, ...(isShort ? { limited: caForServersOnly(...ref) } : {}) };
+  return { imported: result.authority, limited: isShort ? caForServersOnly(...ref) : undefined };
 }
 
 /** While the owner's Secret is unusable, the latest CA from it counts: Gatehouse neither replaces nor withdraws it. */

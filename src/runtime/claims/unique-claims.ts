@@ -135,11 +135,7 @@ async function namedHolder(
   claim: UniqueClaim,
   { policies, world, claims, now, wasStored }: UniqueClaimsOptions,
   signal: AbortSignal,
-): Promise<{
-  readonly policy: CompiledPolicy | undefined;
-  readonly holder: Holder | undefined;
-  readonly busyMs: number;
-}> {
+) {
   const policy = policies().find(
     ({ name, unique }) => name === claim.spec.policy && unique.some((rule) => rule.name === claim.spec.rule),
   );

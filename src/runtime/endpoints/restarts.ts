@@ -1,6 +1,7 @@
 /** On the leader: restarts workloads whose pods present an earlier certificate, one at a time and once per certificate. */
 import type { Config } from '../../config/config.ts';
 import { keyOf, type KubeObject } from '../../json/kube-object.ts';
+import { listIn, objectIn, textIn } from '../../json/json.ts';
 import { insteadOf, isConflict, isForbidden, isRefused } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { sleep, type Clock } from '../../kube/clock.ts';
@@ -208,14 +209,6 @@ async function untilRolledOut({ resource, workload }: FoundWorkload, running: Ru
   );
 }
 
-interface Pod extends KubeObject {
-  readonly status?: { readonly podIP?: string; readonly podIPs?: readonly { readonly ip?: string }[] };
-}
-
-interface SelectingService extends KubeObject {
-  readonly spec?: { readonly selector?: Readonly<Record<string, string>> };
-}
-
 type FoundWorkload = NonNullable<Awaited<ReturnType<typeof workloadOf>>>;
 
 /**
@@ -223,19 +216,19 @@ type FoundWorkload = NonNullable<Awaited<ReturnType<typeof workloadOf>>>;
  * read live, and checked in both directions. A pod that is younger than `createdBefore` may have replaced it.
  */
 async function workloadOf(
-  service: SelectingService,
+  service: KubeObject,
   server: Pick<StaleServer, 'pod' | 'address'>,
   createdBefore: Date,
   { client, signal }: Running,
 ) {
   const { namespace = '' } = service.metadata ?? {};
-  const pod = await client.get<Pod>(pods, { namespace, name: server.pod }, { signal });
+  const pod = await client.get<KubeObject>(pods, { namespace, name: server.pod }, { signal });
   const { labels = {}, creationTimestamp = '', deletionTimestamp } = pod?.metadata ?? {};
   if (deletionTimestamp !== undefined || !(Date.parse(creationTimestamp) < createdBefore.getTime()))
     return undefined;
-  const { podIP, podIPs = [] } = pod?.status ?? {};
-  const isAt = [podIP, ...podIPs.map(({ ip }) => ip)].includes(server.address);
-  if (!isAt || !isSelected({ matchLabels: service.spec?.selector ?? {} }, labels)) return undefined;
+  const others = listIn(pod, 'status', 'podIPs').map((one) => textIn(one, 'ip'));
+  const isAt = [textIn(pod, 'status', 'podIP'), ...others].includes(server.address);
+  if (!isAt || !isSelected({ matchLabels: objectIn(service, 'spec', 'selector') }, labels)) return undefined;
 
   let child: KubeObject | undefined = pod;
   while (child !== undefined) {

@@ -1,7 +1,7 @@
 /** On the leader: the CA bundles for targets, and the watches of the Secrets, ConfigMaps and Certificates that hold some. */
 import { messageOf } from '../../json/abort.ts';
 import { groupResourceName, isDnsSubdomain, type KubeObject } from '../../json/kube-object.ts';
-import { pick } from '../../json/json.ts';
+import { objectIn, pick, textIn } from '../../json/json.ts';
 import { isForbidden, isNotFound } from '../../kube/api-error.ts';
 import { certificates, configMaps, secrets } from '../../kube/well-known.ts';
 import { atMostEvery, type Clock, sleep, systemClock } from '../../kube/clock.ts';
@@ -121,10 +121,6 @@ function start(context: WatchContext, ref: SourceRef, tell: () => void, signal: 
   return { read: watchOne(context, resource, ref, transform, tell, either), stop };
 }
 
-interface Certificate extends KubeObject {
-  readonly spec?: { readonly secretName?: unknown };
-}
-
 function startCertificate(
   context: WatchContext,
   { namespace, name }: SourceRef,
@@ -139,10 +135,10 @@ function startCertificate(
     if (reading.kind === 'read') followed.want(secretOf(reading.object));
     tell();
   };
-  const transform = ({ metadata = {}, ...rest }: Certificate): Certificate => ({
-    ...pick(rest, 'apiVersion', 'kind'),
-    metadata: pick(metadata, 'name', 'namespace', 'uid', 'resourceVersion'),
-    spec: pick(rest.spec ?? {}, 'secretName'),
+  const transform = (object: KubeObject) => ({
+    ...pick(object, 'apiVersion', 'kind'),
+    metadata: pick(object.metadata ?? {}, 'name', 'namespace', 'uid', 'resourceVersion'),
+    spec: pick(objectIn(object, 'spec'), 'secretName'),
   });
   const ref = { namespace, name };
   const certificate = watchOne(context, certificates, ref, transform, onCertificate, signal);
@@ -153,9 +149,9 @@ function startCertificate(
   };
 }
 
-function secretOf(certificate: Certificate | undefined): string | undefined {
-  const name = certificate?.spec?.secretName;
-  return typeof name === 'string' && isDnsSubdomain(name) ? name : undefined;
+function secretOf(certificate: KubeObject | undefined): string | undefined {
+  const name = textIn(certificate, 'spec', 'secretName');
+  return isDnsSubdomain(name) ? name : undefined;
 }
 
 function watchOne<T extends KubeObject>(

@@ -98,18 +98,8 @@ const withEffect = (problem: PolicyProblem | undefined, inForce: CompiledPolicy 
   return { ...problem, message: `${problem.message}\n${effect}` };
 };
 
-interface Judgement {
-  /** With a problem, it is in force but doesn't apply to anything yet. */
-  readonly usable?: CompiledPolicy;
-  readonly problem?: PolicyProblem | undefined;
-  readonly unserved?: string | undefined;
-}
-
-async function judge(
-  policy: AdmissionPolicy,
-  options: PoliciesOptions,
-  signal: AbortSignal,
-): Promise<Judgement> {
+/** A usable policy with a problem is in force but doesn't apply to anything yet. */
+async function judge(policy: AdmissionPolicy, options: PoliciesOptions, signal: AbortSignal) {
   const unread = await unreviewedProblem(policy, options, signal);
   if (unread !== undefined) return { problem: unread };
   const { result, unserved } = await compileLive(policy, options, signal);

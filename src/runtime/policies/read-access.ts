@@ -1,6 +1,7 @@
 /** Whether policies may read a kind. Many policies need the same kinds, so answers are shared. */
 import { isSecret } from '../../admission/policy/object-ref.ts';
 import { groupResourceName, type GroupResource, type KubeObject } from '../../json/kube-object.ts';
+import { listIn } from '../../json/json.ts';
 import { memoizeAsync } from '../../json/memoize-async.ts';
 import { canI, mayUser, type AccessQuestion, type AccessSubject } from '../../kube/access.ts';
 import { insteadOf, isForbidden } from '../../kube/api-error.ts';
@@ -17,15 +18,11 @@ const FRESH_MS = 10_000;
 const VERBS = ['get', 'list', 'watch'] as const;
 const EVERYWHERE: readonly undefined[] = [undefined];
 
-interface ReadPlaces {
-  readonly discovery: Pick<Discovery, 'resolve'>;
-  readonly namespaces: Namespaces;
-}
-
 /** Caches positive answers only: a missing ClusterRole may be created at any time. */
 export function createReadAccess(
   client: Pick<KubeClient, 'create' | 'get'>,
-  { discovery, namespaces }: ReadPlaces,
+  discovery: Pick<Discovery, 'resolve'>,
+  namespaces: Namespaces,
   now: () => number,
   webhookReplicas?: () => Promise<AccessSubject | undefined>,
 ): ReadAccess {
@@ -64,24 +61,20 @@ export async function mayRead(
 export const AGGREGATION_LABEL = 'gatehouse.dev/aggregate-to-references';
 const AGGREGATED_ROLE = 'gatehouse-references';
 
-interface ClusterRole extends KubeObject {
-  readonly rules?: readonly Readonly<
-    Partial<Record<'apiGroups' | 'resources' | 'resourceNames' | 'verbs', readonly string[]>>
-  >[];
-}
-
 /** Whether an administrator lets policies read Secrets: Gatehouse itself may. A wildcard rarely means Secrets. */
 export async function namesSecrets(client: Pick<KubeClient, 'get'>, signal?: AbortSignal): Promise<boolean> {
   const role = await client
-    .get<ClusterRole>(clusterRoles, { name: AGGREGATED_ROLE }, { signal })
+    .get<KubeObject>(clusterRoles, { name: AGGREGATED_ROLE }, { signal })
     .catch(insteadOf(isForbidden, undefined));
-  return (role?.rules ?? []).some(
-    ({ apiGroups = [], resources = [], resourceNames = [], verbs = [] }) =>
-      apiGroups.includes('') &&
-      resources.includes('secrets') &&
-      resourceNames.length === 0 &&
-      (verbs.includes('*') || VERBS.every((verb) => verbs.includes(verb))),
-  );
+  return listIn(role, 'rules').some((rule) => {
+    const verbs = listIn(rule, 'verbs');
+    return (
+      listIn(rule, 'apiGroups').includes('') &&
+      listIn(rule, 'resources').includes('secrets') &&
+      listIn(rule, 'resourceNames').length === 0 &&
+      (verbs.includes('*') || VERBS.every((verb) => verbs.includes(verb)))
+    );
+  });
 }
 
 export function missingAccessMessage(policy: string, forbidden: readonly GroupResource[]): string {

@@ -110,14 +110,10 @@ export function createReadRecordsReconciler(
   };
 }
 
-interface RecordSources {
-  readonly records: Pick<FollowedRecords, 'onChange'>;
-  readonly webhooks: ReturnType<typeof watchInstalledWebhooks>;
-}
-
 export function startReadRecords(
   context: Context,
-  { records, webhooks }: RecordSources,
+  records: Pick<FollowedRecords, 'onChange'>,
+  webhooks: ReturnType<typeof watchInstalledWebhooks>,
   signal: AbortSignal,
 ) {
   const isInstalled = () =>

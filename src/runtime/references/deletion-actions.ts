@@ -172,11 +172,7 @@ async function drop(
   return (await claims.remove(claim, signal)) === 'removed' ? GONE : AWAIT_CHANGE;
 }
 
-type Outcome =
-  | { readonly kind: 'done' }
-  | { readonly kind: 'left' }
-  | { readonly kind: 'again' }
-  | ({ readonly kind: 'stuck' } & Stuck);
+type Outcome = { readonly kind: 'done' | 'left' | 'again' } | ({ readonly kind: 'stuck' } & Stuck);
 
 /** Referrers between two checks that the target is still gone. */
 const AT_ONCE = 8;
@@ -323,9 +319,8 @@ function report(
 }
 
 type WriteOutcome =
-  | { readonly kind: 'deleted' }
+  | { readonly kind: 'deleted' | 'changed' }
   | { readonly kind: 'patched'; readonly object: KubeObject }
-  | { readonly kind: 'changed' }
   | { readonly kind: 'refused'; readonly message: string };
 
 /** @throws if the outcome is unknown */

@@ -79,7 +79,7 @@ export function createRelinker(
     } catch (error) {
       signal.throwIfAborted();
       const message = messageOf(error);
-      return lostOwners(object).map((ref) => toItem(object, { ref, result: 'Failed', message }));
+      return lostOwners(object).map((ref) => toItem(object, ref, 'Failed', message));
     }
   };
 }
@@ -121,7 +121,9 @@ async function relink(task: Task, listed: KubeObject): Promise<readonly RelinkIt
     // After the last attempt, wrong links are removed and the next sweep retries.
     const plan = planLinks(resource, object, attempt < ATTEMPTS ? stateIn(states) : gaveUp(trouble), limits);
     const conclude = (adjust?: (verdict: OwnerLinkResult) => OwnerLinkResult) =>
-      [...noted(progress, plan, adjust).values()].map((verdict) => toItem(listed, verdict));
+      [...noted(progress, plan, adjust).values()].map(({ ref, result, message }) =>
+        toItem(listed, ref, result, message),
+      );
     if (options.mode === 'Report') return conclude(heldBack(options, 'link'));
     if (!plan.changes || attempt >= 2 * ATTEMPTS) return conclude();
 
@@ -240,12 +242,12 @@ const withoutBlock = (verdict: OwnerLinkResult): OwnerLinkResult =>
       }
     : verdict;
 
-type Judged = Pick<RelinkItem, 'result'> & {
-  readonly ref: RelinkItem['owner'];
-  readonly message?: string | undefined;
-};
-
-export function toItem(object: KubeObject, { ref, result, message }: Judged): RelinkItem {
+export function toItem(
+  object: KubeObject,
+  ref: RelinkItem['owner'],
+  result: RelinkItem['result'],
+  message?: string,
+): RelinkItem {
   return {
     object: subjectOf(object),
     owner: { apiVersion: ref.apiVersion, kind: ref.kind, name: ref.name },

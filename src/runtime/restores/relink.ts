@@ -218,5 +218,5 @@ const uidPatch = (object: KubeObject, stale: readonly Verdict[]) => [
 function toUidItem(object: KubeObject, { place, result, message, apiVersion }: Verdict): RelinkItem {
   const { target, reference, field } = place;
   const ref = { apiVersion: apiVersion ?? target.group, kind: reference.targetKind, name: target.name };
-  return { ...toItem(object, { ref, result: result === 'Current' ? 'Linked' : result, message }), field };
+  return { ...toItem(object, ref, result === 'Current' ? 'Linked' : result, message), field };
 }

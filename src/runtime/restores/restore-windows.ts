@@ -191,11 +191,7 @@ interface RestoreSources extends RestoreKinds {
   readonly world: RequestWorld & RelinkSources['world'];
 }
 
-export function startRestores(
-  context: LeaderContext,
-  sources: RestoreSources,
-  signal: AbortSignal,
-): { readonly stopped: Promise<unknown> } {
+export function startRestores(context: LeaderContext, sources: RestoreSources, signal: AbortSignal) {
   const { windows, detectors, registry, targets, world } = sources;
   const { client, record, log, config, serverClock, tracing } = context;
   if (config.without.includes('restores')) return { stopped: Promise.resolve() };

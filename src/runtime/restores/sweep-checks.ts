@@ -2,13 +2,7 @@
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { exemptionOfStored } from '../../admission/policy/exceptions/exceptions.ts';
 import { type FoundReference, referencesOf } from '../../admission/policy/references/read-references.ts';
-import {
-  type GroupResource,
-  type KubeObject,
-  objectKey,
-  type ObjectMeta,
-  type ObjectRef,
-} from '../../json/kube-object.ts';
+import { type GroupResource, type KubeObject, objectKey, type ObjectRef } from '../../json/kube-object.ts';
 import type { RequestWorld } from '../../admission/policy/world.ts';
 import type { Violation } from '../../api/restore-window.ts';
 import type { SweptViolation } from '../../restore/attribution.ts';
@@ -17,7 +11,7 @@ import { type StoredObjects, storedRef } from '../policies/stored-objects.ts';
 import { asCreated, auditObject, forAudit, hasAudit } from '../../admission/policy/audit.ts';
 import { unescapePart } from '../../json/json-patch.ts';
 import { mutate } from '../../admission/policy/mutate.ts';
-import { isJsonObject, pick } from '../../json/json.ts';
+import { isJsonObject, listIn, pick, textIn } from '../../json/json.ts';
 import { backgroundTurns } from '../../server/limits/turns.ts';
 import { mapConcurrent } from '../../json/map-concurrent.ts';
 import { type HeldKey, heldKeys } from '../../admission/policy/unique/unique-key.ts';
@@ -143,27 +137,21 @@ export const isCreatedSince = (
   since: Date,
 ): boolean => Date.parse(creationTimestamp) >= since.getTime() - 1_000;
 
-/** Each manager's last write. Writes of the status don't count, because restores don't write it. */
-interface ManagedMeta extends ObjectMeta {
-  readonly managedFields?: readonly { readonly time?: string; readonly subresource?: string }[];
-}
-
 const ONLY_SWEPT: readonly Violation['reason'][] = ['DefaultWouldChange', 'CrossesNamespaceMapping'];
 
 export const swept = (
   { policy, resource, object }: SweptObject,
   violations: readonly Violation[],
 ): readonly SweptViolation[] => {
-  const { managedFields = [], ...metadata }: ManagedMeta = object.metadata ?? {};
-  const ofObject = managedFields.filter(({ subresource = '' }) => subresource === '');
-  const changedAt = ofObject.flatMap(({ time }) => time ?? []);
+  // Each manager's last write. Writes of the status don't count, because restores don't write it.
+  const ofObject = listIn(object, 'metadata', 'managedFields').filter(
+    (entry) => textIn(entry, 'subresource') === '',
+  );
+  const changedAt = ofObject.map((entry) => textIn(entry, 'time')).filter(Boolean);
   return violations.map((violation) => ({
     violation,
     resource,
-    written: {
-      ...pick(metadata, 'creationTimestamp', 'labels', 'namespace'),
-      changedAt,
-    },
+    written: { ...pick(object.metadata ?? {}, 'creationTimestamp', 'labels', 'namespace'), changedAt },
     isAudited: hasAudit(policy) && !ONLY_SWEPT.includes(violation.reason),
   }));
 };

@@ -5,6 +5,7 @@ import {
   roleReferences,
 } from '../../admission/webhooks/installation-owner.ts';
 import { messageOf } from '../../json/abort.ts';
+import { objectIn, textIn } from '../../json/json.ts';
 import type { KubeObject, OwnerReference } from '../../json/kube-object.ts';
 import { isForbidden, isRefused } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
@@ -169,10 +170,6 @@ export function startLinkInstallation(
   return startController(context, options, signal);
 }
 
-interface OwnService extends KubeObject {
-  readonly spec?: { readonly type?: string; readonly selector?: Readonly<Record<string, string>> };
-}
-
 type Client = Pick<KubeClient, 'get' | 'listAll'>;
 
 export const missingService = ({ namespace, service }: Place): string =>
@@ -185,10 +182,11 @@ export async function servingObstacle(
   signal: AbortSignal,
 ): Promise<string | undefined> {
   const { namespace, service: name } = place;
-  const service = await client.get<OwnService>(services, { namespace, name }, { signal });
+  const service = await client.get<KubeObject>(services, { namespace, name }, { signal });
   if (service === undefined) return missingService(place);
-  const { type, selector = {} } = service.spec ?? {};
-  if (type === 'ExternalName' || Object.keys(selector).length === 0) return undefined;
+  const selector = objectIn(service, 'spec', 'selector');
+  if (textIn(service, 'spec', 'type') === 'ExternalName' || Object.keys(selector).length === 0)
+    return undefined;
   const labelSelector = `${SERVICE_NAME_LABEL}=${name}`;
   try {
     const options = { namespace, labelSelector, signal };

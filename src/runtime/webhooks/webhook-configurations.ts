@@ -7,7 +7,6 @@ import {
   withoutDevSession,
   type LiveWebhook,
   type LiveWebhookConfiguration,
-  type DevSession,
 } from '../../admission/webhooks/dev-entries.ts';
 import type { CompiledHandler } from '../../admission/handlers/compile-handler.ts';
 import { ownedBy } from '../../admission/webhooks/installation-owner.ts';
@@ -97,28 +96,23 @@ export function createWebhookConfigurationsReconciler(options: WebhookConfigurat
   };
 }
 
-type Ensured =
-  | { readonly kind: 'withheld'; readonly reason: string }
-  | { readonly kind: 'installed'; readonly refused: ReadonlyMap<string, string> }
-  | { readonly kind: 'lent'; readonly session: DevSession };
-
 async function ensure(
   resource: WebhookResource,
   desired: WebhookConfiguration,
   owner: OwnerReference | undefined,
   { client, serverNow, awaited, installation, log }: WebhookConfigurationsOptions,
   signal: AbortSignal,
-): Promise<Ensured> {
+) {
   const kind = WEBHOOK_CONFIGURATIONS[resource];
   const ref = { name: WEBHOOK_CONFIGURATION_NAME };
   const live = await client.get<LiveWebhookConfiguration>(kind, ref, { signal });
   const obstacle = live === undefined ? await installation.obstacle(signal) : undefined;
-  if (obstacle !== undefined) return { kind: 'withheld', reason: obstacle };
+  if (obstacle !== undefined) return { kind: 'withheld' as const, reason: obstacle };
   const state = live === undefined ? undefined : devSessionOf(live, serverNow());
   if (state?.kind === 'valid') {
     const { session } = state;
     log.debug({ resource, session }, 'webhook configuration is lent to a developer');
-    return { kind: 'lent', session };
+    return { kind: 'lent' as const, session };
   }
   const isAbandoned = state?.kind === 'over';
   if (isAbandoned)
@@ -135,7 +129,7 @@ async function ensure(
   );
   if (refused.size > 0)
     log.error({ resource, refused: Object.fromEntries(refused) }, 'the API server refuses webhooks');
-  return { kind: 'installed', refused };
+  return { kind: 'installed' as const, refused };
 }
 
 function nextOf(

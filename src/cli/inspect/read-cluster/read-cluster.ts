@@ -1,4 +1,5 @@
 /** Reads the parts of a cluster that `gatehouse status` and the status page show. Writes nothing. */
+import { textIn } from '../../../json/json.ts';
 import type { AdmissionPolicy } from '../../../api/admission-policy.ts';
 import type { RestoreWindow } from '../../../api/restore-window.ts';
 import type { ConfigMap } from '../../../runtime/certificates/ca-bundle.ts';
@@ -44,6 +45,7 @@ import {
   joinReadings,
   mapReading,
   read,
+  readAll,
   valueOf,
   type Reader,
   type Problems,
@@ -123,47 +125,36 @@ export async function readCluster(
   const scope = { namespace, compat };
   const isOff = without.includes('certificates');
   const certificates = isOff ? { namespace, fieldSelector: `metadata.name=${SERVING_SECRET}` } : {};
-  const [
-    pods,
-    authority,
-    caBundle,
-    servedCerts,
-    servingSecrets,
-    services,
-    otherSecrets,
-    annotated,
-    own,
-    policies,
-    windows,
-  ] = await Promise.all([
-    list<Pod>(PODS, { namespace, labelSelector: POD_SELECTOR }),
-    get<Secret>(secrets, { namespace, name: AUTHORITY_SECRET }),
-    get<ConfigMap>(configMaps, { namespace, name: CABUNDLE_CONFIGMAP }),
-    get<ConfigMap>(configMaps, { namespace, name: SERVED_CERTS_CONFIGMAP }),
-    listIn<Secret>(reader, secrets, namespaces, { ...certificates, labelSelector: SERVING_CERT_SELECTOR }),
-    isOff ? read<readonly KubeObject[]>([]) : listIn(reader, SERVICES, namespaces, { metadataOnly: true }),
-    isOff || isLeader ? read([]) : listIn(reader, secrets, namespaces, { metadataOnly: true }),
-    readTargets(reader, scope, restrictions),
-    without.includes('injection') ? undefined : readTrustBundle(reader),
-    list<AdmissionPolicy>(ADMISSION_POLICIES),
-    without.includes('restores') ? read<readonly RestoreWindow[]>([]) : list<RestoreWindow>(RESTORE_WINDOWS),
-  ]);
+  const { servingSecrets, otherSecrets, annotated, own, ...readings } = await readAll({
+    pods: list<Pod>(PODS, { namespace, labelSelector: POD_SELECTOR }),
+    /** Contains private keys: show only what {@link parseAuthority} makes public. */
+    authority: get<Secret>(secrets, { namespace, name: AUTHORITY_SECRET }),
+    caBundle: get<ConfigMap>(configMaps, { namespace, name: CABUNDLE_CONFIGMAP }),
+    servedCerts: get<ConfigMap>(configMaps, { namespace, name: SERVED_CERTS_CONFIGMAP }),
+    servingSecrets: listIn<Secret>(reader, secrets, namespaces, {
+      ...certificates,
+      labelSelector: SERVING_CERT_SELECTOR,
+    }),
+    services: isOff
+      ? read<readonly KubeObject[]>([])
+      : listIn(reader, SERVICES, namespaces, { metadataOnly: true }),
+    otherSecrets: isOff || isLeader ? read([]) : listIn(reader, secrets, namespaces, { metadataOnly: true }),
+    annotated: readTargets(reader, scope, restrictions),
+    own: without.includes('injection') ? undefined : readTrustBundle(reader),
+    policies: list<AdmissionPolicy>(ADMISSION_POLICIES),
+    windows: without.includes('restores')
+      ? read<readonly RestoreWindow[]>([])
+      : list<RestoreWindow>(RESTORE_WINDOWS),
+  });
   const targets = [...annotated, ...(own === undefined ? [] : [own])];
   return {
     restrictions,
     compat,
     propagationWaitMs: propagationWaitOf(valueOf(lease)),
-    /** Contains private keys: show only what {@link parseAuthority} makes public. */
-    authority,
-    caBundle,
-    servedCerts,
+    ...readings,
     lease,
-    pods,
-    services,
     targets,
-    policies,
-    windows,
-    misplaced: [...misplacedIn('Service', services), ...misplacedIn('Secret', otherSecrets)],
+    misplaced: [...misplacedIn('Service', readings.services), ...misplacedIn('Secret', otherSecrets)],
     // Keeps no private key: only whether the key fits the certificate.
     servingSecrets: mapReading(servingSecrets, (items) => items.map(toStoredSecret)),
     sources: await readSources(reader, targets, scope),
@@ -257,8 +248,6 @@ async function readSources(
   return sources;
 }
 
-type Certificate = KubeObject & { readonly spec?: { readonly secretName?: string } };
-
 async function readSource(
   { get, list }: Reader,
   { kind, namespace, name, key }: SourceRef,
@@ -270,9 +259,9 @@ async function readSource(
   if (kind !== 'Certificate')
     return await readObject(kind === 'Secret' ? secrets : configMaps, { namespace, name });
   // Gatehouse serves the status page, and it has permission to list Certificates, not to get them.
-  const found = await list<Certificate>(certificates, { namespace, fieldSelector: `metadata.name=${name}` });
-  const secretName = valueOf(found)?.[0]?.spec?.secretName;
-  return secretName === undefined
+  const found = await list<KubeObject>(certificates, { namespace, fieldSelector: `metadata.name=${name}` });
+  const secretName = textIn(valueOf(found)?.[0], 'spec', 'secretName');
+  return secretName === ''
     ? mapReading(found, () => undefined)
     : await readObject(secrets, { namespace, name: secretName });
 }

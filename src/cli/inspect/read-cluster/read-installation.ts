@@ -35,6 +35,7 @@ import {
   orEmpty,
   presentAmong,
   read,
+  readAll,
   valueOf,
   type Reader,
   type Reading,
@@ -86,11 +87,11 @@ export async function readInstallation(
   const { restrictions } = readings;
   const policies = orEmpty(readings.policies);
   const windows = orEmpty(readings.windows);
-  const [conversions, detectors, exceptions] = await Promise.all([
-    list<ConversionPolicy>(CONVERSION_POLICIES).then(orEmpty),
-    list<RestoreDetector>(RESTORE_DETECTORS).then(orEmpty),
-    list<PolicyException>(POLICY_EXCEPTIONS).then(orEmpty),
-  ]);
+  const stored = await readAll({
+    conversions: list<ConversionPolicy>(CONVERSION_POLICIES).then(orEmpty),
+    detectors: list<RestoreDetector>(RESTORE_DETECTORS).then(orEmpty),
+    exceptions: list<PolicyException>(POLICY_EXCEPTIONS).then(orEmpty),
+  });
   const configuration = { name: WEBHOOK_CONFIGURATION_NAME };
   const running = await readDeployments(reader, namespace);
   const processes = accountsOf(running, named);
@@ -99,12 +100,13 @@ export async function readInstallation(
   const inUse = manifests.filter(
     ({ metadata }) => !restrictions.without.some((part) => metadata?.labels?.[PART_LABEL] === part),
   );
-  const [definitions, accounts, service, slices, mutating, validating, probe] = await Promise.all([
-    readDefinitions(
+  const { definitions, ...installed } = await readAll({
+    definitions: readDefinitions(
       reader,
       shippedDefinitions().map(({ name }) => `${name}.${GROUP}`),
     ),
-    Promise.all(
+    /** Empty with `--namespaces`, because RoleBindings then grant the permissions. */
+    accounts: Promise.all(
       (restrictions.namespaces === undefined ? processes : []).map(async ({ serviceAccount, needs }) => {
         const account = { namespace, serviceAccount };
         const [access, governed] = await Promise.all([
@@ -114,27 +116,27 @@ export async function readInstallation(
         return { serviceAccount, access, governed };
       }),
     ),
-    get<LiveService>(services, { namespace, name: INSTALLATION_NAME }),
-    list<EndpointSlice>(endpointSlices, {
+    service: get<LiveService>(services, { namespace, name: INSTALLATION_NAME }),
+    slices: list<EndpointSlice>(endpointSlices, {
       namespace,
       labelSelector: `${SERVICE_NAME_LABEL}=${INSTALLATION_NAME}`,
     }),
-    get<LiveConfiguration>(mutatingWebhookConfigurations, configuration),
-    get<LiveConfiguration>(validatingWebhookConfigurations, configuration),
-    probeWebhook(client, namespace, cluster.now()),
-  ]);
-  const [serving, converted, restarts, managed] = await Promise.all([
-    get<Secret>(secrets, { namespace, name: SERVING_SECRET }),
-    readConverted(reader, conversions),
-    readRestartAccess(client, { namespace, serviceAccount: controllers }),
-    Promise.all(
+    mutating: get<LiveConfiguration>(mutatingWebhookConfigurations, configuration),
+    validating: get<LiveConfiguration>(validatingWebhookConfigurations, configuration),
+    probe: probeWebhook(client, namespace, cluster.now()),
+  });
+  const { serving, ...further } = await readAll({
+    serving: get<Secret>(secrets, { namespace, name: SERVING_SECRET }),
+    converted: readConverted(reader, stored.conversions),
+    restarts: readRestartAccess(client, { namespace, serviceAccount: controllers }),
+    managed: Promise.all(
       MANAGED.map(async ([resource, labelSelector]) =>
         mapReading(await list(resource, { metadataOnly: true, labelSelector }), (items): readonly Managed[] =>
           items.map(({ metadata = {} }) => ({ kind: resource.kind, metadata })),
         ),
       ),
     ),
-  ]);
+  });
   // Last: its age is compared with the current time.
   const lease = await get<LeaseObject>(leases, { namespace, name: INSTALLATION_NAME });
   return {
@@ -143,28 +145,18 @@ export async function readInstallation(
     version: cluster.version,
     now: cluster.now(),
     skewMs: cluster.skewMs(),
+    ...stored,
+    ...installed,
+    ...further,
     policies,
-    conversions,
-    detectors,
     windows,
-    exceptions,
     lease,
     deployments: running,
     definitions: mapReading(
       definitions,
       (all): ReadonlyMap<string, Definition> => new Map(all.map((one) => [one.metadata?.name ?? '', one])),
     ),
-    /** Empty with `--namespaces`, because RoleBindings then grant the permissions. */
-    accounts,
     controllers,
-    restarts,
-    service,
-    slices,
-    mutating,
-    validating,
-    probe,
-    converted,
-    managed,
     chain: mapReading(serving, (secret) => {
       const text = Buffer.from(secret?.data?.[TLS_CERT_KEY] ?? '', 'base64').toString();
       return text === '' ? undefined : text;
@@ -241,13 +233,11 @@ async function readDeployments({ get }: Reader, namespace: string): Promise<Read
   return read(found);
 }
 
-interface ProcessAccount {
-  readonly serviceAccount: string;
-  readonly needs: readonly string[];
-}
-
 /** @param named by the user, if Gatehouse runs elsewhere */
-function accountsOf(running: Reading<Deployments>, named: string | undefined): readonly ProcessAccount[] {
+function accountsOf(
+  running: Reading<Deployments>,
+  named: string | undefined,
+): readonly { readonly serviceAccount: string; readonly needs: readonly string[] }[] {
   if (named !== undefined) return [{ serviceAccount: named, needs: NEEDS[SINGLE] }];
   const found = valueOf(running);
   if (found === undefined)

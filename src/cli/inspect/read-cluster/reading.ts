@@ -56,6 +56,14 @@ export const joinReadings = <T>(lists: readonly Reading<readonly T[]>[]): Readin
 export const presentAmong = <T>(readings: readonly Reading<T | undefined>[]): Reading<readonly T[]> =>
   joinReadings(readings.map((reading) => mapReading(reading, (one) => (one === undefined ? [] : [one]))));
 
+/** Reads concurrently: the results have the names of the calls. */
+export async function readAll<Calls extends object>(
+  calls: Calls,
+): Promise<{ readonly [Name in keyof Calls]: Awaited<Calls[Name]> }> {
+  const results = Object.entries(calls).map(async ([name, call]) => [name, await call] as const);
+  return Object.fromEntries(await Promise.all(results)) as { [Name in keyof Calls]: Awaited<Calls[Name]> };
+}
+
 export type Reader = ReturnType<typeof createReader>;
 
 export function createReader(client: Pick<KubeClient, 'get' | 'listAll'>, timeoutMs?: number) {
