@@ -8,7 +8,7 @@ export interface Cause {
   readonly field: string;
 }
 
-export interface StatusDetails {
+interface StatusDetails {
   readonly name?: string;
   readonly group?: string;
   readonly kind?: string;
@@ -89,9 +89,10 @@ export class NoSuchPath extends Error {
   override readonly name = 'NoSuchPath';
 }
 
-export const methodNotAllowed = (
-  message = 'the server does not allow this method on the requested resource',
-) => new ApiFailure(405, 'MethodNotAllowed', message, {});
+export function methodNotAllowed(): ApiFailure {
+  const message = 'the server does not allow this method on the requested resource';
+  return new ApiFailure(405, 'MethodNotAllowed', message, {});
+}
 
 /** The path of a custom resource does not support the verb. */
 export function methodNotSupported(subject: GroupResource, verb: string): ApiFailure {
@@ -99,8 +100,7 @@ export function methodNotSupported(subject: GroupResource, verb: string): ApiFai
   return about(405, 'MethodNotAllowed', subject, '', message);
 }
 
-export const notAcceptable = (message: string, details?: StatusDetails) =>
-  new ApiFailure(406, 'NotAcceptable', message, details);
+export const notAcceptable = (message: string) => new ApiFailure(406, 'NotAcceptable', message);
 
 export const alreadyExists = (subject: GroupResource, name: string) =>
   about(409, 'AlreadyExists', subject, name, `${groupResourceName(subject)} "${name}" already exists`);

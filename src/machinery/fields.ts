@@ -51,6 +51,10 @@ export function number(parent: object, key: string): number | undefined {
   return typeof found === 'number' ? found : undefined;
 }
 
+/** Whether it is a list or an object without content. */
+export const isEmpty = (found: JsonValue): boolean =>
+  typeof found === 'object' && found !== null && Object.keys(found).length === 0;
+
 export function stringMap(parent: object, key: string): Readonly<Record<string, string>> {
   const found = ownValue(parent, key);
   if (!isJsonObject(found)) return {};

@@ -35,6 +35,12 @@ function joined(...problems: readonly (string | undefined)[]): string | undefine
 export const label1035Problem = (name: string): string | undefined =>
   joined(tooLong(name, 63), LABEL_1035.test(name) ? undefined : LABEL_1035_PROBLEM);
 
+/** Of a kind, which may have upper-case letters. */
+export function kindProblem(kind: string): string | undefined {
+  const problem = label1035Problem(kind.toLowerCase());
+  return problem && `may have mixed case, but should otherwise match: ${problem}`;
+}
+
 export const subdomainProblem = (name: string): string | undefined =>
   joined(tooLong(name, 253), SUBDOMAIN.test(name) ? undefined : SUBDOMAIN_PROBLEM);
 

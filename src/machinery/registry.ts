@@ -1,4 +1,4 @@
-import { compareText, type JsonValue, memoizeWeak, valueIn } from '../json/json.ts';
+import { type JsonValue, memoizeWeak, valueIn } from '../json/json.ts';
 import type { ApiObject } from './api-object.ts';
 import {
   acceptedNames,
@@ -50,27 +50,11 @@ function indexOf(builtIns: readonly ResourceType[], definitions: readonly ApiObj
     ...builtIns.filter(({ version, storageVersion }) => version === storageVersion),
   ];
   return {
-    all: inDiscoveryOrder(builtIns, custom),
+    all: [...builtIns, ...custom],
     byResource: new Map(types.map((type) => [joined(type.group, type.version, type.resource), type])),
     byKind: new Map(types.map((type) => [joined(apiVersionOf(type), type.kind), type])),
     stored: new Map(stored.map((type) => [joined(type.group, type.resource), type])),
   };
-}
-
-/** The core group first, then the other built-in groups, then custom groups, each by name. */
-function inDiscoveryOrder(
-  builtIns: readonly ResourceType[],
-  custom: readonly ResourceType[],
-): readonly ResourceType[] {
-  const builtInGroups = new Set(builtIns.map(({ group }) => group));
-  const rank = ({ group }: ResourceType) => (builtInGroups.has(group) ? 0 : 1);
-  return [...builtIns, ...custom].sort(
-    (left, right) =>
-      rank(left) - rank(right) ||
-      compareText(left.group, right.group) ||
-      compareVersions(left.version, right.version) ||
-      compareText(left.resource, right.resource),
-  );
 }
 
 /** In the order of the API server's discovery. */
@@ -165,11 +149,7 @@ function toPrinterColumn({
     name,
     type: COLUMN_TYPES.find((known) => known === type) ?? 'string',
     ...(format === '' ? {} : { format }),
-    // The API server fills in the same description.
-    description:
-      description === ''
-        ? `Custom resource definition column (in JSONPath format): ${jsonPath}`
-        : description,
+    ...(description === '' ? {} : { description }),
     priority,
     value: jsonPath,
   };

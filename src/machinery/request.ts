@@ -18,6 +18,7 @@ export type RequestInfo =
       readonly subresource: string;
       /** Empty for cluster-scoped resources and for all namespaces. */
       readonly namespace: string;
+      /** Empty for collections and creates. */
       readonly name: string;
       readonly path: string;
     }

@@ -84,7 +84,7 @@ export interface ResourceRegistry {
   readonly find: (group: string, version: string, resource: string) => ResourceType | undefined;
   readonly findKind: (apiVersion: string, kind: string) => ResourceType | undefined;
   readonly stored: (group: string, resource: string) => ResourceType | undefined;
-  /** In discovery order: the core group first, then groups by name; within a group the preferred version first. */
+  /** Of a resource, the preferred version comes first. */
   readonly all: () => readonly ResourceType[];
 }
 

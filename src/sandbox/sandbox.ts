@@ -6,15 +6,8 @@ import type { CelQuestion } from '../cel/library/authorizer.ts';
 import { isJsonObject, type JsonObject } from '../json/json.ts';
 import { type ApiObject, timestamp } from '../machinery/api-object.ts';
 import { createReviews } from './auth/access-reviews.ts';
-import {
-  accountGroups,
-  accountUsername,
-  createAuthenticator,
-  createServiceAccountTokens,
-  createUserLookup,
-} from './auth/authenticate.ts';
+import { accountGroups, accountUsername, createTokens } from './auth/authenticate.ts';
 import { bootstrapObjects } from './auth/bootstrap.ts';
-import { escalationProblem } from './auth/escalation.ts';
 import { createAuthorizer } from './auth/rbac.ts';
 import { startControllers } from './controllers/control.ts';
 import { createConverter } from '../machinery/crd/convert.ts';
@@ -54,10 +47,9 @@ export interface SandboxOptions {
 export async function startSandbox({ port = 0, tls, users, audit, onError }: SandboxOptions) {
   const storage = createStorage({ onWatcherError: onError });
   const caller = createWebhookCaller(storage);
-  const { api, authorizer, findUser } = assemble(storage, caller.call, users);
+  const { api, findUser } = assemble(storage, caller.call, users);
   populate(storage, api.registry);
-  const authenticate = createAuthenticator(findUser);
-  const handler = createHandler({ api, authorizer, authenticate, audit, onError });
+  const handler = createHandler({ api, findUser, audit, onError });
   const server = createServer({ ...tls, keepAliveTimeout: 120_000, requestTimeout: 0 }, handler);
   const stopControllers = startControllers(api, onError);
   const stop = async () => {
@@ -75,7 +67,8 @@ export async function startSandbox({ port = 0, tls, users, audit, onError }: San
 
 function assemble(storage: Storage, call: CallWebhook, users: ReadonlyMap<string, UserInfo>) {
   const now = () => new Date();
-  const tokens = createServiceAccountTokens(
+  const { issue, findUser } = createTokens(
+    users,
     now,
     () => randomBytes(24).toString('hex'),
     (namespace, name) => {
@@ -83,7 +76,6 @@ function assemble(storage: Storage, call: CallWebhook, users: ReadonlyMap<string
       return account?.metadata.deletionTimestamp === undefined ? account?.metadata.uid : undefined;
     },
   );
-  const findUser = createUserLookup(users, tokens.lookup);
   const authorizer = createAuthorizer(storage);
   const types = builtInTypes(createReviews(authorizer, findUser), createServiceAllocators(storage));
   const registry = createRegistry([...types, definitionType], storage);
@@ -106,11 +98,10 @@ function assemble(storage: Storage, call: CallWebhook, users: ReadonlyMap<string
     now,
     newUid: randomUUID,
     newSuffix: () => suffixOf(randomBytes(5)),
-    issueToken: tokens.issue,
-    authorize: authorizer.authorize,
-    escalationProblem: (user, object, old) => escalationProblem(authorizer, user, object, old),
+    issueToken: issue,
+    authorizer,
   };
-  return { api, authorizer, findUser };
+  return { api, findUser };
 }
 
 /** A question about a service account is not about the user of the request. */

@@ -6,13 +6,6 @@ import { readDefinition, type Conversion, type Definition } from './definition.t
 import { items, record, section, text } from '../fields.ts';
 import type { ResourceType } from '../resource-type.ts';
 
-/** Converts objects to another version of their definition `crd`. @throws ApiFailure 500 if the conversion fails */
-export type Convert = (
-  objects: readonly ApiObject[],
-  crd: ApiObject,
-  toApiVersion: string,
-) => Promise<readonly ApiObject[]>;
-
 export type ConvertObjects = (
   objects: readonly ApiObject[],
   type: ResourceType,
@@ -21,9 +14,13 @@ export type ConvertObjects = (
 /** Sends a ConversionReview to the webhook in `clientConfig` and returns the answer. Throws if the call fails. */
 type CallWebhook = (clientConfig: JsonObject, review: JsonObject) => Promise<JsonObject>;
 
-/** @see k8s.io/apiextensions-apiserver/pkg/apiserver/conversion */
-export function createConverter(callWebhook: CallWebhook, newUid: () => string): Convert {
-  return async (objects, crd, toApiVersion) => {
+/** Converts objects of a definition (pkg/apiserver/conversion of apiextensions-apiserver). @throws ApiFailure 500 */
+export function createConverter(callWebhook: CallWebhook, newUid: () => string) {
+  return async (
+    objects: readonly ApiObject[],
+    crd: ApiObject,
+    toApiVersion: string,
+  ): Promise<readonly ApiObject[]> => {
     const foreign = objects.filter(({ apiVersion }) => apiVersion !== toApiVersion);
     if (foreign.length === 0) return objects;
     const definition = readDefinition(crd);

@@ -1,6 +1,6 @@
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
 import { withMeta, type ApiObject } from '../api-object.ts';
-import { record, text } from '../fields.ts';
+import { isEmpty, record, text } from '../fields.ts';
 import { builtInKind, CREATED_AT } from '../kinds/built-in-kind.ts';
 import * as s from '../kinds/schema-builders.ts';
 import { CLIENT_CONFIG } from '../kinds/webhooks/webhook-configuration.ts';
@@ -227,19 +227,16 @@ function pruneValue(value: JsonValue, holds: Keyword): JsonValue | undefined {
     case 'schema':
       return prunedSchema(value);
     case 'empty-is-absent':
-      return isEmpty(value) ? undefined : value;
+      return isAbsent(value) ? undefined : value;
     case 'schemas':
-      if (isEmpty(value)) return undefined;
+      if (isAbsent(value)) return undefined;
       return isJsonArray(value) ? value.map(prunedSchema) : value;
     case 'named-schemas':
-      if (isEmpty(value)) return undefined;
+      if (isAbsent(value)) return undefined;
       return isJsonObject(value)
         ? Object.fromEntries(Object.entries(value).map(([name, item]) => [name, prunedSchema(item)]))
         : value;
   }
 }
 
-const isEmpty = (value: JsonValue) =>
-  value === '' ||
-  value === false ||
-  (typeof value === 'object' && value !== null && Object.keys(value).length === 0);
+const isAbsent = (value: JsonValue) => value === '' || value === false || isEmpty(value);

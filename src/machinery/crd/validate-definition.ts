@@ -2,7 +2,7 @@ import { isEqual, isJsonObject } from '../../json/json.ts';
 import type { ApiObject } from '../api-object.ts';
 import type { Cause } from '../failure.ts';
 import { clientConfigProblems, reviewVersionProblems } from '../kinds/webhooks/client-config-problems.ts';
-import { label1035Problem, subdomainProblem } from '../name-problems.ts';
+import { kindProblem, label1035Problem, subdomainProblem } from '../name-problems.ts';
 import {
   forbiddenValue,
   invalidIf,
@@ -119,11 +119,8 @@ function namesProblems(names: DefinitionNames): readonly Cause[] {
   const field = (name: string) => `spec.names.${name}`;
   const word = (name: string, value: string) =>
     value === '' ? [] : invalidIf(field(name), value, label1035Problem(value));
-  const kind = (name: 'kind' | 'listKind') => {
-    const problem = label1035Problem(names[name].toLowerCase());
-    const detail = problem && `may have mixed case, but should otherwise match: ${problem}`;
-    return names[name] === '' ? [] : invalidIf(field(name), names[name], detail);
-  };
+  const kind = (name: 'kind' | 'listKind') =>
+    names[name] === '' ? [] : invalidIf(field(name), names[name], kindProblem(names[name]));
   return [
     ...word('plural', names.plural),
     ...word('singular', names.singular),

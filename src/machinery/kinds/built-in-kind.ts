@@ -68,12 +68,6 @@ export const CREATED_AT = column(
   'date',
 );
 
-export const countColumn = (
-  name: string,
-  description: string,
-  listOf: (object: ApiObject) => readonly unknown[],
-): PrinterColumn => column(name, description, (object) => listOf(object).length, 'integer');
-
 export function builtInKind({
   apiVersion,
   fields,

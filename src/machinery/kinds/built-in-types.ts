@@ -42,7 +42,6 @@ const RESOURCE_QUOTA: ResourceType = builtInKind({
     spec: withDefault(object({ hard: mapOf(STRING), scopes: STRINGS, scopeSelector: SCOPES }), {}),
     status: withDefault(object({ hard: mapOf(STRING), used: mapOf(STRING) }), {}),
   },
-  columns: [AGE],
   hasStatus: true,
 });
 

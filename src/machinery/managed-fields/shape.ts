@@ -114,11 +114,6 @@ function elementAt(index: number, item: JsonValue, schema: Schema): PathElement 
   }
 }
 
-export const mapOf = (value: JsonValue | undefined): JsonObject => (isJsonObject(value) ? value : {});
-
-export const listOf = (value: JsonValue | undefined): readonly JsonValue[] =>
-  isJsonArray(value) ? value : [];
-
 /** The reasons why a configuration cannot be merged, as `path: problem` (structured-merge-diff, typed/validate.go). */
 export function typeProblems(value: JsonValue, schema: Schema, path = '', free = false): readonly string[] {
   const mismatch = typeMismatch(value, schema);

@@ -1,4 +1,12 @@
-import { isEqual, isJsonArray, isJsonObject, valueIn, type JsonValue } from '../../json/json.ts';
+import {
+  isEqual,
+  isJsonArray,
+  isJsonObject,
+  listIn,
+  objectIn,
+  valueIn,
+  type JsonValue,
+} from '../../json/json.ts';
 import { ANYTHING, type Schema } from '../schema/schema.ts';
 import {
   fieldElement,
@@ -15,8 +23,6 @@ import {
   itemElement,
   itemsByElement,
   itemSchema,
-  listOf,
-  mapOf,
   shapeOf,
   type Shape,
 } from './shape.ts';
@@ -37,14 +43,14 @@ export function fieldsOf(value: JsonValue, schema: Schema, all = false): FieldSe
 type Children = readonly (readonly [PathElement, FieldSet])[];
 
 const fieldsIn = (value: JsonValue, schema: Schema, all: boolean): Children =>
-  Object.entries(mapOf(value)).map(([name, child]) => {
+  Object.entries(objectIn(value)).map(([name, child]) => {
     const below = fieldsOf(child, childSchema(schema, name) ?? ANYTHING, all);
     const isEmpty = child === null || (isJsonObject(child) && Object.keys(child).length === 0);
     return [fieldElement(name), isEmpty || !isNamed(schema, name) ? asMember(below) : below];
   });
 
 const itemsIn = (value: JsonValue, schema: Schema, all: boolean): Children =>
-  [...itemsByElement(listOf(value), schema)].map(([element, [item, ...more]]) => [
+  [...itemsByElement(listIn(value), schema)].map(([element, [item, ...more]]) => [
     element,
     item === undefined || more.length > 0 ? LEAF : asMember(fieldsOf(item, itemSchema(schema), all)),
   ]);
@@ -88,7 +94,7 @@ const compareLeaves = (before: JsonValue, after: JsonValue): Comparison =>
   isEqual(before, after) ? SAME : { changed: LEAF, removed: NO_FIELDS };
 
 function compareMaps(before: JsonValue, after: JsonValue, schema: Schema): Comparison {
-  const [was, is] = [mapOf(before), mapOf(after)];
+  const [was, is] = [objectIn(before), objectIn(after)];
   const names = new Set([...Object.keys(was), ...Object.keys(is)]);
   if (names.size === 0) return compareLeaves(before, after); // null, {} and a leaf differ
   return joined(
@@ -100,8 +106,8 @@ function compareMaps(before: JsonValue, after: JsonValue, schema: Schema): Compa
 }
 
 function compareLists(before: JsonValue, after: JsonValue, schema: Schema): Comparison {
-  const was = itemsByElement(listOf(before), schema);
-  const is = itemsByElement(listOf(after), schema);
+  const was = itemsByElement(listIn(before), schema);
+  const is = itemsByElement(listIn(after), schema);
   const elements = new Set([...was.keys(), ...is.keys()]);
   if (elements.size === 0) return compareLeaves(before, after);
   return joined(
@@ -159,8 +165,8 @@ export function merge(live: JsonValue | undefined, applied: JsonValue, schema: S
 const mergeLeaf = (live: JsonValue, applied: JsonValue) => (isEqual(live, applied) ? live : applied);
 
 function mergeMaps(live: JsonValue, applied: JsonValue, schema: Schema): JsonValue {
-  const old = mapOf(live);
-  const wanted = Object.entries(mapOf(applied));
+  const old = objectIn(live);
+  const wanted = Object.entries(objectIn(applied));
   if (wanted.length === 0 && Object.keys(old).length === 0) return mergeLeaf(live, applied);
   const changes = wanted
     .map(
@@ -173,8 +179,8 @@ function mergeMaps(live: JsonValue, applied: JsonValue, schema: Schema): JsonVal
 
 /** Applied items keep their order. */
 function mergeLists(live: JsonValue, applied: JsonValue, schema: Schema): JsonValue {
-  const old = listOf(live);
-  const wanted = itemsByElement(listOf(applied), schema);
+  const old = listIn(live);
+  const wanted = itemsByElement(listIn(applied), schema);
   if (old.length === 0 && wanted.size === 0) return mergeLeaf(live, applied);
   const known = itemsByElement(old, schema);
   const elements = old.map((item) => itemElement(item, schema));
@@ -215,7 +221,7 @@ export function removeItems(value: JsonValue, set: FieldSet, schema: Schema): Js
 }
 
 function removeFields(value: JsonValue, set: FieldSet, schema: Schema): JsonValue {
-  const entries = Object.entries(mapOf(value));
+  const entries = Object.entries(objectIn(value));
   const kept = entries.flatMap(([name, child]): (readonly [string, JsonValue])[] => {
     const gone = set.children.get(fieldElement(name));
     if (gone === undefined) return [[name, child]];
@@ -228,7 +234,7 @@ function removeFields(value: JsonValue, set: FieldSet, schema: Schema): JsonValu
 }
 
 function removeListItems(value: JsonValue, set: FieldSet, schema: Schema): JsonValue {
-  const items = listOf(value);
+  const items = listIn(value);
   const kept = items.flatMap((item) => {
     const gone = set.children.get(itemElement(item, schema));
     if (gone === undefined) return [item];

@@ -10,6 +10,7 @@ import {
 } from '../../json/json.ts';
 import { type ApiObject, ofJson, toJson } from '../api-object.ts';
 import { badRequest, invalid } from '../failure.ts';
+import { isEmpty } from '../fields.ts';
 import { apiVersionOf, type ResourceType } from '../resource-type.ts';
 import { invalidValue } from '../schema/causes.ts';
 import { applyDefaults } from '../schema/default.ts';
@@ -156,9 +157,6 @@ function goForm(object: JsonObject, schema: Schema, custom: boolean): JsonObject
     return custom ? value : kept(value, key, schema);
   });
 }
-
-const isEmpty = (value: JsonValue): boolean =>
-  (isJsonArray(value) && value.length === 0) || (isJsonObject(value) && Object.keys(value).length === 0);
 
 /** An empty list of managed fields stays, because it asks to clear them. */
 function keptMetadata(value: JsonValue, key: string): JsonValue | undefined {

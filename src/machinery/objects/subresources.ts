@@ -1,6 +1,6 @@
 import { withStatusOf } from './validate.ts';
 import { changed, section, spec, withFields } from '../fields.ts';
-import { field, withMeta, type ApiObject } from '../api-object.ts';
+import { withMeta, type ApiObject } from '../api-object.ts';
 import type { ResourceType } from '../resource-type.ts';
 
 /** In custom resources and definitions, a status write leaves metadata unchanged except managedFields. */
@@ -24,10 +24,8 @@ export function restrictToEndpoint(
   switch (subresource) {
     case '':
       return type.hasStatus ? withStatusOf(wanted, live) : wanted;
-    case 'finalize': {
-      const spec = field(wanted, 'spec');
-      return spec === undefined ? live : { ...live, spec };
-    }
+    case 'finalize':
+      return withStatusOf(wanted, live);
     case 'ephemeralcontainers': {
       const { ephemeralContainers } = section(wanted, 'spec');
       return withFields(live, { spec: changed(spec(live), { ephemeralContainers }) });

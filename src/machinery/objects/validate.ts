@@ -17,13 +17,13 @@ import {
 } from '../schema/causes.ts';
 import { labelProblems } from '../selectors/label-selector.ts';
 
-/** Go decodes an empty string as zero bytes; the format `byte` of custom resources rejects it. */
-const NO_BYTES = 'must be of type byte: ""';
+/** Go decodes an empty string as zero bytes, and null as a list without items. Custom resources reject both. */
+const NOTHING_IN_GO = /must be of type (?:byte: ""|array: "null")$/;
 
 /** @param old the stored object: problems that it already has are tolerated in custom resources */
 export function schemaProblems(object: JsonObject, type: ResourceType, old?: JsonObject): readonly Cause[] {
   const problems = validateSchema(object, wholeSchema(type), type.custom ? old : undefined);
-  return type.custom ? problems : problems.filter(({ message }) => !message.endsWith(NO_BYTES));
+  return type.custom ? problems : problems.filter(({ message }) => !NOTHING_IN_GO.test(message));
 }
 
 export function validateCreate(object: ApiObject, type: ResourceType): void {

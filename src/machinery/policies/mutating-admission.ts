@@ -6,7 +6,7 @@ import { decodeObject } from '../objects/decode.ts';
 import type { Notes } from '../request.ts';
 import type { ResourceType } from '../resource-type.ts';
 import { withObject, type AdmissionAttributes } from '../webhooks/admission-review.ts';
-import { converted, questionIn } from '../webhooks/call-hook.ts';
+import { converted, questionIn, type AdmissionWorld } from '../webhooks/call-hook.ts';
 import { applyMutation, MutationFailure } from './apply-mutation.ts';
 import { evaluateConditions, evaluationOf, outcome } from './evaluate-policy.ts';
 import type { Mutation } from './compile-policy.ts';
@@ -19,7 +19,6 @@ import {
   paramsOf,
   seenType,
   type BoundPolicy,
-  type PolicyAdmission,
 } from './policy-admission.ts';
 
 /** What the MutatingAdmissionPolicies remember between the two rounds of one request. */
@@ -41,7 +40,7 @@ export const newRounds = (): MutatingRounds => ({
 });
 
 interface Request {
-  readonly api: PolicyAdmission;
+  readonly api: AdmissionWorld;
   readonly attributes: AdmissionAttributes;
   readonly complete: (object: ApiObject) => ApiObject;
   readonly notes: Notes;
@@ -100,7 +99,7 @@ interface Invocation {
 
 /** The policies that match the request as it is now: what they change does not change which of them match. */
 async function invocationsOf(
-  api: PolicyAdmission,
+  api: AdmissionWorld,
   attributes: AdmissionAttributes,
   isAgain: boolean,
 ): Promise<readonly (Invocation | Denial)[]> {
@@ -113,7 +112,7 @@ async function invocationsOf(
 }
 
 async function invocationsIn(
-  api: PolicyAdmission,
+  api: AdmissionWorld,
   { policy, binding }: BoundPolicy,
   attributes: AdmissionAttributes,
   reinvokes: boolean,
@@ -209,7 +208,7 @@ function decoded(object: ApiObject, type: ResourceType, { patchType }: Mutation,
 }
 
 async function inVersion(
-  api: PolicyAdmission,
+  api: AdmissionWorld,
   { type, shownAs }: AdmissionAttributes,
   object: ApiObject,
 ): Promise<ApiObject> {

@@ -1,12 +1,11 @@
 import { CelError } from '../../cel/cel.ts';
-import type { CelAuthorize } from '../../cel/library/authorizer.ts';
 import { type JsonObject, memoizeWeak } from '../../json/json.ts';
 import { groupResourceName } from '../../json/kube-object.ts';
 import { matchesSelector, normaliseSelector } from '../../json/label-selector.ts';
 import type { ApiObject } from '../api-object.ts';
 import { ApiFailure } from '../failure.ts';
 import { record, records, section, spec, text, texts } from '../fields.ts';
-import type { Notes, UserInfo } from '../request.ts';
+import type { Notes } from '../request.ts';
 import type { ResourceType } from '../resource-type.ts';
 import { placeOf, type Storage } from '../storage/stored.ts';
 import type { AdmissionAttributes } from '../webhooks/admission-review.ts';
@@ -15,11 +14,6 @@ import { type Rule, rulesOf } from '../webhooks/hook.ts';
 import { type Criteria, matchingType, POLICY_RESOURCES, REVIEWS, typeInRules } from '../webhooks/match.ts';
 import { compilePolicy } from './compile-policy.ts';
 import { type Evaluated, evaluatePolicy, type Failure } from './evaluate-policy.ts';
-
-export interface PolicyAdmission extends AdmissionWorld {
-  /** Absent: expressions cannot ask the authorizer. */
-  readonly authorizerOf?: (user: UserInfo) => CelAuthorize;
-}
 
 const GROUP = 'admissionregistration.k8s.io';
 const CODES: Readonly<Record<string, number>> = { Forbidden: 403, Invalid: 422, RequestEntityTooLarge: 413 };
@@ -36,7 +30,7 @@ interface Denial extends Failure {
 
 /** Evaluates the stored ValidatingAdmissionPolicies, as k8s.io/apiserver/pkg/admission/plugin/policy does. */
 export async function validateByPolicies(
-  api: PolicyAdmission,
+  api: AdmissionWorld,
   attributes: AdmissionAttributes,
   notes: Notes,
 ): Promise<void> {
@@ -63,7 +57,7 @@ export interface BoundPolicy {
 }
 
 export function boundPolicies(
-  { storage }: Pick<PolicyAdmission, 'storage'>,
+  { storage }: Pick<AdmissionWorld, 'storage'>,
   manner: 'mutating' | 'validating',
 ): readonly BoundPolicy[] {
   const stored = (resource: string) => storage.list({ group: GROUP, resource }).items;
@@ -88,7 +82,7 @@ interface Applied {
 const NOTHING: Applied = { denials: [], audited: [], annotations: [] };
 
 async function applyBinding(
-  api: PolicyAdmission,
+  api: AdmissionWorld,
   { policy, binding }: BoundPolicy,
   attributes: AdmissionAttributes,
   notes: Notes,
@@ -124,7 +118,7 @@ async function applyBinding(
 
 export const namespaceOf = (
   { type, namespace }: AdmissionAttributes,
-  { storage }: Pick<PolicyAdmission, 'storage'>,
+  { storage }: Pick<AdmissionWorld, 'storage'>,
 ): ApiObject | undefined =>
   namespace === '' || (type.group === '' && type.resource === 'namespaces')
     ? undefined
@@ -203,7 +197,7 @@ interface PolicyCriteria extends Criteria {
 export function seenType(
   { policy, binding }: BoundPolicy,
   attributes: AdmissionAttributes,
-  api: Pick<PolicyAdmission, 'registry' | 'storage'>,
+  api: Pick<AdmissionWorld, 'registry' | 'storage'>,
 ): ResourceType | undefined {
   const match = (criteria: PolicyCriteria) =>
     typeInRules({ ...criteria, rules: criteria.excluded }, attributes, api.registry) === undefined
@@ -251,7 +245,7 @@ export async function paramsOf(
   policy: JsonObject,
   binding: JsonObject,
   namespace: string,
-  { registry, storage, convert }: Pick<PolicyAdmission, 'registry' | 'storage' | 'convert'>,
+  { registry, storage, convert }: Pick<AdmissionWorld, 'registry' | 'storage' | 'convert'>,
 ): Promise<Params> {
   const kind = record(policy, 'paramKind');
   if (kind === undefined) return { kind: 'params', params: [undefined] };

@@ -1,6 +1,7 @@
 import { isIP, isIPv4, isIPv6 } from 'node:net';
 import { fullFormats } from 'ajv-formats/dist/formats.js';
 import { matches } from '../../cel/regular-expression.ts';
+import { isDnsLabel, isDnsSubdomain } from '../../json/kube-object.ts';
 import type { Schema } from './schema.ts';
 
 type TextCheck = (text: string) => boolean;
@@ -94,10 +95,8 @@ export const TEXT_FORMATS: Readonly<Record<string, TextCheck>> = {
   duration: isDuration,
   datetime: isDateTime,
   'date-time': isDateTime,
-  'k8s-short-name': (text) => text.length <= 63 && /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?$/.test(text),
-  'k8s-long-name': (text) =>
-    text.length <= 253 &&
-    /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/.test(text),
+  'k8s-short-name': isDnsLabel,
+  'k8s-long-name': isDnsSubdomain,
 };
 
 /** The number formats that the API server checks. Before 1.36, it ignored them. */

@@ -38,10 +38,7 @@ export interface JsonSchema {
   not?: JsonSchema;
 }
 
-export interface CompiledSchema {
-  readonly root: JsonSchema;
-  readonly check: (value: JsonValue) => readonly ErrorObject[];
-}
+export type CompiledSchema = ReturnType<typeof compileSchema>;
 
 const NEVER = { test: () => false };
 
@@ -77,11 +74,13 @@ for (const [name, validate] of Object.entries(NUMBER_FORMATS)) {
 ajv.addKeyword({ keyword: 'unfitBounds', type: 'number', validate: () => false });
 
 /** Compiled once per schema, which takes milliseconds for a large one. */
-export const compileSchema = memoizeWeak((schema: Schema): CompiledSchema => {
+export const compileSchema = memoizeWeak((schema: Schema) => {
   const root = toJsonSchema(schema);
   const validate: ValidateFunction = ajv.compile(root);
   ajv.removeSchema(root); // otherwise Ajv would retain the schemas of deleted CRDs
-  return { root, check: (value) => (validate(value) ? [] : (validate.errors ?? [])) };
+  const check = (value: JsonValue): readonly ErrorObject[] =>
+    validate(value) ? [] : (validate.errors ?? []);
+  return { root, check };
 });
 
 const COPIED = [

@@ -10,6 +10,7 @@ import {
   type JsonArray,
 } from '../../json/json.ts';
 import type { Cause } from '../failure.ts';
+import { kindProblem } from '../name-problems.ts';
 import {
   anywhere,
   changeFields,
@@ -22,7 +23,7 @@ import {
 } from './schema.ts';
 import { explain, type Place } from './explain.ts';
 import { compileSchema, type CompiledSchema } from './json-schema.ts';
-import { canonicalJson, duplicateValue, invalidValue, requiredValue, when } from './causes.ts';
+import { canonicalJson, duplicateValue, invalidIf, invalidValue, requiredValue, when } from './causes.ts';
 
 /** Duplicates in lists of type set or map. Built-in kinds, which have a patch strategy, allow them. */
 function duplicateItems(value: JsonValue, schema: Schema, path = ''): readonly Cause[] {
@@ -110,11 +111,6 @@ function isUnchanged(value: JsonValue, old: JsonValue, schema: Schema, place: Pl
   return before !== undefined && isEqual(now, before);
 }
 
-const KIND = /^[a-z](?:[-a-z0-9]*[a-z0-9])?$/i;
-
-const KIND_RULE =
-  "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
-
 /** The problems of apiVersion, kind and metadata of embedded objects (`x-kubernetes-embedded-resource`). */
 function embeddedProblems(value: JsonValue, schema: Schema, path = ''): readonly Cause[] {
   if (!hasEmbedded(schema)) return [];
@@ -129,19 +125,12 @@ function embeddedProblems(value: JsonValue, schema: Schema, path = ''): readonly
 
 function ofEmbedded(object: JsonObject, path: string): readonly Cause[] {
   const { kind, metadata } = object;
-  const isKind = typeof kind !== 'string' || kind === '' || (KIND.test(kind) && kind.length <= 63);
+  const problem = typeof kind === 'string' && kind !== '' ? kindProblem(kind) : undefined;
   const isMeta = metadata === undefined || metadata === null || isJsonObject(metadata);
   return [
     ...nameProblems(object.apiVersion, `${path}.apiVersion`),
     ...nameProblems(kind, `${path}.kind`),
-    ...when(
-      !isKind,
-      invalidValue(
-        `${path}.kind`,
-        kind ?? null,
-        `may have mixed case, but should otherwise match: ${KIND_RULE}`,
-      ),
-    ),
+    ...invalidIf(`${path}.kind`, kind ?? null, problem),
     ...when(!isMeta, invalidValue(`${path}.metadata`, metadata ?? null, 'must be an object')),
   ];
 }

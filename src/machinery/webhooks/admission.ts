@@ -12,9 +12,9 @@ import {
   type Verdict,
 } from './admission-review.ts';
 import { callFailure, CallFailure, hooksOf, type Hook } from './hook.ts';
-import { callHook, converted, questionFor, type WebhookAdmission } from './call-hook.ts';
+import { callHook, converted, questionFor, type AdmissionWorld } from './call-hook.ts';
 import { mutateByPolicies, newRounds } from '../policies/mutating-admission.ts';
-import { validateByPolicies, type PolicyAdmission } from '../policies/policy-admission.ts';
+import { validateByPolicies } from '../policies/policy-admission.ts';
 import { isExempt } from './match.ts';
 
 const GROUP = 'admissionregistration.k8s.io';
@@ -31,7 +31,7 @@ export interface Admission {
 }
 
 /** Evaluates the stored admission policies, and calls webhooks the way k8s.io/apiserver/pkg/admission/plugin/webhook does. */
-export function createAdmission(api: WebhookAdmission & PolicyAdmission): Admission {
+export function createAdmission(api: AdmissionWorld): Admission {
   const hooks = (resource: string): readonly Hook[] =>
     api.storage.list({ group: GROUP, resource }).items.flatMap(hooksOf);
   return {
@@ -68,7 +68,7 @@ function withNamespace(attributes: AdmissionAttributes): AdmissionAttributes {
 
 /** Calls all matching webhooks in parallel; the client receives the first refusal in order. */
 async function validatingRound(
-  api: WebhookAdmission,
+  api: AdmissionWorld,
   hooks: readonly Hook[],
   attributes: AdmissionAttributes,
   notes: Notes,
@@ -91,7 +91,7 @@ async function validatingRound(
 }
 
 interface MutatingContext {
-  readonly api: WebhookAdmission;
+  readonly api: AdmissionWorld;
   readonly hooks: readonly Hook[];
   readonly complete: (object: ApiObject) => ApiObject;
   readonly notes: Notes;
@@ -147,7 +147,7 @@ function failOpen(hook: Hook, error: unknown, notes: Notes, annotation: string):
 
 /** Undefined if the patch is empty. A patch that does not apply is no failure of the webhook: its policy does not count. */
 async function patched(
-  api: WebhookAdmission,
+  api: AdmissionWorld,
   { name }: Hook,
   { type, shownAs }: AdmissionAttributes,
   { object: before }: Question,

@@ -1,6 +1,7 @@
+import type { CelAuthorize } from '../../cel/library/authorizer.ts';
 import { ApiFailure, badRequest, internalError } from '../failure.ts';
 import type { ConvertObjects } from '../crd/convert.ts';
-import type { Notes } from '../request.ts';
+import type { Notes, UserInfo } from '../request.ts';
 import type { ResourceRegistry, ResourceType } from '../resource-type.ts';
 import type { Storage } from '../storage/stored.ts';
 import type { ApiObject } from '../api-object.ts';
@@ -20,17 +21,16 @@ export interface AdmissionWorld {
   readonly storage: Storage;
   readonly convert: ConvertObjects;
   readonly newUid: () => string;
-}
-
-export interface WebhookAdmission extends AdmissionWorld {
   readonly call: CallWebhook;
+  /** Absent: expressions cannot ask the authorizer. */
+  readonly authorizerOf?: (user: UserInfo) => CelAuthorize;
 }
 
 const USER_AGENT = 'kube-apiserver-admission';
 
 /** The review to send to a webhook; undefined if the webhook does not match the request. */
 export async function questionFor(
-  api: WebhookAdmission,
+  api: AdmissionWorld,
   hook: Hook,
   attributes: AdmissionAttributes,
 ): Promise<Question | undefined> {
@@ -43,7 +43,7 @@ export async function questionFor(
 
 /** The request with its objects in another version. @throws ApiFailure 500 if they cannot be converted */
 export async function questionIn(
-  { convert, newUid }: Pick<WebhookAdmission, 'convert' | 'newUid'>,
+  { convert, newUid }: Pick<AdmissionWorld, 'convert' | 'newUid'>,
   seen: ResourceType,
   attributes: AdmissionAttributes,
 ): Promise<Question> {
@@ -72,7 +72,7 @@ export async function converted<Result>(conversion: Promise<Result>): Promise<Re
 
 /** The answer of a webhook that allows the request. @throws CallFailure if there is no valid answer */
 export async function callHook(
-  { call }: Pick<WebhookAdmission, 'call'>,
+  { call }: Pick<AdmissionWorld, 'call'>,
   hook: Hook,
   question: Question,
   phase: 'mutating' | 'validating',

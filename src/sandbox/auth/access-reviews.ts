@@ -1,5 +1,5 @@
-import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
-import { record, spec, text, texts } from '../../machinery/fields.ts';
+import { isJsonArray, type JsonObject, type JsonValue } from '../../json/json.ts';
+import { isEmpty, record, spec, text, texts } from '../../machinery/fields.ts';
 import type { ApiObject } from '../../machinery/api-object.ts';
 import { badRequest } from '../../machinery/failure.ts';
 import type { UserInfo } from '../../machinery/request.ts';
@@ -91,11 +91,4 @@ const userJson = ({ username, uid = '', groups, extra = {} }: UserInfo): JsonObj
   present({ username, uid, groups, extra });
 
 const present = (fields: JsonObject): JsonObject =>
-  Object.fromEntries(Object.entries(fields).filter(([, value]) => !isEmpty(value)));
-
-const isEmpty = (value: JsonValue) =>
-  isJsonObject(value)
-    ? Object.keys(value).length === 0
-    : isJsonArray(value)
-      ? value.length === 0
-      : value === '';
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== '' && !isEmpty(value)));

@@ -1,5 +1,6 @@
 import { unauthorized } from '../../machinery/failure.ts';
 import type { UserInfo } from '../../machinery/request.ts';
+import type { Key } from '../../machinery/storage/stored.ts';
 
 /** Header values by lower-case name, as in Node's `headersDistinct`. */
 export type RequestHeaders = Readonly<Record<string, readonly string[] | undefined>>;
@@ -7,24 +8,13 @@ export type RequestHeaders = Readonly<Record<string, readonly string[] | undefin
 /** The user of a token; undefined if the token is unknown or has expired. */
 export type FindUser = (token: string) => UserInfo | undefined;
 
-/** Looks up fixed tokens first, then ServiceAccount tokens. Every user found is in `system:authenticated`. */
-export function createUserLookup(tokens: ReadonlyMap<string, UserInfo>, issued: FindUser): FindUser {
-  return (token) => {
-    const user = tokens.get(token) ?? issued(token);
-    if (user === undefined || user.groups.includes(AUTHENTICATED)) return user;
-    return { ...user, groups: [...user.groups, AUTHENTICATED] };
-  };
-}
-
 /** Ignores schemes other than Bearer, like an API server without an authenticator for them. */
-export function createAuthenticator(findUser: FindUser): (headers: RequestHeaders) => UserInfo {
-  return (headers) => {
-    const [scheme = '', token = ''] = (headers.authorization?.[0] ?? '').trim().split(' ');
-    if (scheme.toLowerCase() !== 'bearer' || token === '') return ANONYMOUS;
-    const user = findUser(token);
-    if (user === undefined) throw unauthorized();
-    return user;
-  };
+export function authenticate(headers: RequestHeaders, findUser: FindUser): UserInfo {
+  const [scheme = '', token = ''] = (headers.authorization?.[0] ?? '').trim().split(' ');
+  if (scheme.toLowerCase() !== 'bearer' || token === '') return ANONYMOUS;
+  const user = findUser(token);
+  if (user === undefined) throw unauthorized();
+  return user;
 }
 
 export const AUTHENTICATED = 'system:authenticated';
@@ -37,13 +27,7 @@ export const ANONYMOUS: UserInfo = { username: 'system:anonymous', groups: [UNAU
 /** Tokens have the API server as their only audience. */
 export const AUDIENCE = 'https://kubernetes.default.svc';
 
-interface AccountName {
-  readonly namespace: string;
-  readonly name: string;
-}
-
-export const accountUsername = ({ namespace, name }: AccountName) =>
-  `system:serviceaccount:${namespace}:${name}`;
+export const accountUsername = ({ namespace, name }: Key) => `system:serviceaccount:${namespace}:${name}`;
 
 /** The groups of every ServiceAccount in the namespace, in addition to `system:authenticated`. */
 export const accountGroups = (namespace: string): readonly string[] => [
@@ -51,7 +35,7 @@ export const accountGroups = (namespace: string): readonly string[] => [
   `system:serviceaccounts:${namespace}`,
 ];
 
-export function accountOf(username: string): AccountName | undefined {
+export function accountOf(username: string): Key | undefined {
   const [, namespace, name] = /^system:serviceaccount:([^:]+):([^:]+)$/.exec(username) ?? [];
   return namespace === undefined || name === undefined ? undefined : { namespace, name };
 }
@@ -59,7 +43,9 @@ export function accountOf(username: string): AccountName | undefined {
 /** The API server puts the ID of the token here, so that audit logs can distinguish tokens of one account. */
 const CREDENTIAL_ID = 'authentication.kubernetes.io/credential-id';
 
-export function createServiceAccountTokens(
+/** The fixed tokens of users, and tokens for ServiceAccounts. */
+export function createTokens(
+  users: ReadonlyMap<string, UserInfo>,
   now: () => Date,
   random: () => string,
   uidOf: (namespace: string, name: string) => string | undefined,
@@ -78,9 +64,12 @@ export function createServiceAccountTokens(
       tokens.set(token, { user: { username, uid, groups: accountGroups(namespace), extra }, isValid });
       return token;
     },
-    lookup: (token: string) => {
+    /** Every user found is in `system:authenticated`. */
+    findUser: (token: string) => {
       const issued = tokens.get(token);
-      return issued?.isValid() === true ? issued.user : undefined;
+      const user = users.get(token) ?? (issued?.isValid() === true ? issued.user : undefined);
+      if (user === undefined || user.groups.includes(AUTHENTICATED)) return user;
+      return { ...user, groups: [...user.groups, AUTHENTICATED] };
     },
   };
 }

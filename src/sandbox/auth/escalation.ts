@@ -1,9 +1,10 @@
 import { isEqual } from '../../json/json.ts';
-import { record, text } from '../../machinery/fields.ts';
+import { record } from '../../machinery/fields.ts';
 import { withMeta, type ApiObject } from '../../machinery/api-object.ts';
 import type { UserInfo } from '../../machinery/request.ts';
 import { MASTERS } from './authenticate.ts';
 import {
+  bindingOf,
   coversPath,
   includesOrAll,
   RBAC_GROUP,
@@ -11,7 +12,6 @@ import {
   type Authorizer,
   type PolicyRule,
   type ResourceAttributes,
-  type RoleRef,
 } from './rbac.ts';
 
 /** Why `user` cannot write this Role or binding: it grants permissions that the user lacks. */
@@ -68,9 +68,7 @@ function roleProblem(
 }
 
 function bindingProblem(authorizer: Authorizer, user: UserInfo, binding: ApiObject): string | undefined {
-  const { namespace = '' } = binding.metadata;
-  const given = record(binding, 'roleRef') ?? {};
-  const roleRef: RoleRef = { kind: text(given, 'kind'), name: text(given, 'name') };
+  const { namespace, roleRef } = bindingOf(binding);
   const bind = attributesOf('bind', roleRef.kind, namespace, roleRef.name);
   if (authorizer.authorize(user, bind)) return undefined;
   return grantProblem(authorizer, user, namespace, authorizer.roleRules(roleRef, namespace));

@@ -2,26 +2,16 @@ import { memoizeWeak } from '../../json/json.ts';
 import { record, records, text, texts } from '../../machinery/fields.ts';
 import type { ApiObject } from '../../machinery/api-object.ts';
 import { ApiFailure, forbidden, notFound } from '../../machinery/failure.ts';
-import type { UserInfo } from '../../machinery/request.ts';
+import type { RequestInfo, ResourceRequest, UserInfo } from '../../machinery/request.ts';
 import type { Place, Storage } from '../../machinery/storage/stored.ts';
 import { accountUsername, MASTERS } from './authenticate.ts';
 
-/** What a user requests permission for. A RequestInfo is one. */
-export type Attributes =
-  | {
-      readonly kind: 'resource';
-      readonly verb: string;
-      readonly group: string;
-      readonly resource: string;
-      readonly subresource: string;
-      /** Empty for cluster-scoped resources and for all namespaces. */
-      readonly namespace: string;
-      /** Empty for collections and creates. */
-      readonly name: string;
-    }
-  | { readonly kind: 'path'; readonly verb: string; readonly path: string };
+export type ResourceAttributes = Omit<ResourceRequest, 'verb' | 'version' | 'path'> & {
+  readonly verb: string;
+};
 
-export type ResourceAttributes = Extract<Attributes, { kind: 'resource' }>;
+/** What a user requests permission for. A RequestInfo is one. */
+export type Attributes = ResourceAttributes | Extract<RequestInfo, { kind: 'path' }>;
 
 /** The 403 for a request without permission (responsewriters/errors.go). */
 export function forbiddenFor(user: UserInfo, attributes: Attributes): ApiFailure {
@@ -82,11 +72,6 @@ export const includesOrAll = (given: readonly string[], wanted: string) =>
 
 export const RBAC_GROUP = 'rbac.authorization.k8s.io';
 
-export interface RoleRef {
-  readonly kind: string;
-  readonly name: string;
-}
-
 export type Authorizer = ReturnType<typeof createAuthorizer>;
 
 /** RBAC with the stored roles and bindings. `system:masters` can do everything. */
@@ -128,6 +113,7 @@ const placeOf = (resource: string): Place => ({ group: RBAC_GROUP, resource });
 
 /** A RoleBinding, or a ClusterRoleBinding if the namespace is empty. */
 type Binding = ReturnType<typeof bindingOf>;
+type RoleRef = Binding['roleRef'];
 type Subject = Binding['subjects'][number];
 
 /** Caches the bindings of each namespace ('' for cluster-wide) until one of them changes. */
@@ -149,7 +135,7 @@ function bindingCache({ list, watchAll }: Pick<Storage, 'list' | 'watchAll'>) {
   };
 }
 
-function bindingOf(object: ApiObject) {
+export function bindingOf(object: ApiObject) {
   const { namespace = '' } = object.metadata;
   const roleRef = record(object, 'roleRef') ?? {};
   return {

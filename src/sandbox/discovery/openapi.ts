@@ -191,7 +191,7 @@ export function swaggerAnswer(
   accept: string | undefined,
 ): { readonly contentType: string; readonly text: string } | undefined {
   if (path !== '/openapi/v2') return undefined;
-  if (accept?.includes('proto-openapi.spec.v2') === true) return { contentType: PROTOBUF, text: BINARY };
+  if (accept?.includes('proto-openapi.spec.v2') === true) return { contentType: PROTOBUF, text: '' };
   return { contentType: 'application/json', text: JSON_TEXT };
 }
 
@@ -199,9 +199,3 @@ export function swaggerAnswer(
 const PROTOBUF = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf';
 
 const JSON_TEXT = stringifyJson({ swagger: '2.0', info: { title: TITLE, version: GIT_VERSION }, paths: {} });
-
-const field = (number: number, content: string): string =>
-  String.fromCharCode(number * 8 + 2, content.length) + content;
-
-/** openapi.v2.Document of gnostic: swagger, info (title, version), paths. */
-const BINARY = field(1, '2.0') + field(2, field(1, TITLE) + field(2, GIT_VERSION)) + field(8, '');

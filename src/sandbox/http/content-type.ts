@@ -4,6 +4,7 @@ import { isDeeperThan, jsonIn, type JsonValue, parseJson } from '../../json/json
 import { badRequest, notAcceptable, unsupportedMediaType } from '../../machinery/failure.ts';
 import type { ApiRequest } from '../pipeline/context.ts';
 import { parseProtobuf } from '../protobuf/parse-protobuf.ts';
+import { textOf } from '../protobuf/wire.ts';
 
 /** The API server also writes protobuf, but every client that asks for protobuf accepts JSON. */
 export type Encoding = 'json' | 'yaml';
@@ -149,7 +150,7 @@ export function parseBody(
   const encoding = READABLE.get(mediaTypeIn(contentType) || mediaTypeOf('json'));
   if (encoding === 'protobuf') return parseProtobuf(body);
   if (encoding === undefined) throw unknownFormat([...READABLE.keys()]);
-  const text = UTF_8.decode(body);
+  const text = textOf(body);
   try {
     if (encoding === 'json') return parseShallow(text);
     // Most clients that apply send JSON, which parses much faster than YAML.
@@ -176,9 +177,6 @@ const READABLE = new Map<string, Encoding | 'protobuf'>([
   ['application/yaml', 'yaml'],
   ['application/vnd.kubernetes.protobuf', 'protobuf'],
 ]);
-
-/** A byte order mark is part of the text. */
-const UTF_8 = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /** The maximum depth of Go's decoder. */
 const MAX_DEPTH = 10_000;

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-import { forbiddenFor, type Authorizer } from '../auth/rbac.ts';
-import { ANONYMOUS, type RequestHeaders } from '../auth/authenticate.ts';
+import { forbiddenFor } from '../auth/rbac.ts';
+import { ANONYMOUS, authenticate, type FindUser, type RequestHeaders } from '../auth/authenticate.ts';
 import { impersonate } from '../auth/impersonation.ts';
 import { discoveryAnswer } from '../discovery/discovery.ts';
 import { openApiAnswer, swaggerAnswer } from '../discovery/openapi.ts';
@@ -15,15 +15,14 @@ import { encoded, jsonText, render, renderStatus, send, streamWatch } from './re
 
 export interface HandlerOptions {
   readonly api: Api;
-  readonly authenticate: (headers: RequestHeaders) => UserInfo;
-  readonly authorizer: Authorizer;
+  readonly findUser: FindUser;
   /** Undefined if auditing is off. */
   readonly audit: ((event: AuditEvent) => void) | undefined;
   /** Called with internal errors. */
   readonly onError: (error: unknown) => void;
 }
 
-/** The fields of an audit.k8s.io/v1 Event that the sandbox sets, at level Metadata, after each request. */
+/** The fields of an audit.k8s.io/v1 Event that tests read, after each request. */
 export type AuditEvent = ReturnType<typeof auditEventOf>;
 
 interface Exchange {
@@ -32,7 +31,6 @@ interface Exchange {
   readonly response: ServerResponse;
   readonly url: URL;
   readonly info: RequestInfo;
-  readonly receivedAt: Date;
   user: UserInfo;
   impersonated: UserInfo | undefined;
   /** The name of the created object, which the path does not contain. */
@@ -54,7 +52,6 @@ export function createHandler(
       response,
       url,
       info: requestInfoOf(request.method ?? 'GET', url.pathname, url.searchParams),
-      receivedAt: options.api.now(),
       user: ANONYMOUS,
       impersonated: undefined,
       createdName: '',
@@ -76,10 +73,10 @@ export function createHandler(
 async function answer(exchange: Exchange): Promise<void> {
   const { options, request, response, url, info, annotations, warnings } = exchange;
   const headers: RequestHeaders = request.headersDistinct;
-  exchange.user = options.authenticate(headers);
-  exchange.impersonated = impersonate(exchange.user, headers, options.authorizer);
+  exchange.user = authenticate(headers, options.findUser);
+  exchange.impersonated = impersonate(exchange.user, headers, options.api.authorizer);
   const user = exchange.impersonated ?? exchange.user;
-  const allowed = options.authorizer.authorize(user, info);
+  const allowed = options.api.authorizer.authorize(user, info);
   annotations['authorization.k8s.io/decision'] = allowed ? 'allow' : 'forbid';
   if (!allowed) throw forbiddenFor(user, info);
   if (info.kind === 'path') {
@@ -164,14 +161,9 @@ function refuse(exchange: Exchange, error: unknown): void {
 function auditEventOf(exchange: Exchange, auditID: string) {
   const { options, request, response, info, user, impersonated, annotations } = exchange;
   return {
-    kind: 'Event',
-    apiVersion: 'audit.k8s.io/v1',
-    level: 'Metadata',
-    stage: 'ResponseComplete',
     auditID,
     verb: info.verb,
     requestURI: request.url ?? '/',
-    requestReceivedTimestamp: exchange.receivedAt.toISOString(),
     stageTimestamp: options.api.now().toISOString(),
     user,
     ...(impersonated === undefined ? {} : { impersonatedUser: impersonated }),

@@ -22,13 +22,7 @@ export interface Api {
   readonly newSuffix: () => string;
   /** A token for a ServiceAccount, valid for this many seconds. */
   readonly issueToken: (namespace: string, name: string, uid: string, seconds: number) => string;
-  readonly authorize: Authorizer['authorize'];
-  /** Why the user cannot write this RBAC object; undefined if the write is allowed. */
-  readonly escalationProblem: (
-    user: UserInfo,
-    object: ApiObject,
-    old: ApiObject | undefined,
-  ) => string | undefined;
+  readonly authorizer: Authorizer;
 }
 
 export interface ApiRequest {

@@ -20,6 +20,7 @@ import {
 } from './context.ts';
 import { objectBody } from '../http/content-type.ts';
 import { optionsJson, writeOptionsOf, type WriteOptions } from './options.ts';
+import { escalationProblem } from '../auth/escalation.ts';
 import { forbiddenFor, RBAC_GROUP } from '../auth/rbac.ts';
 import { resetFields } from '../../machinery/objects/subresources.ts';
 
@@ -70,7 +71,7 @@ export const writerOf = ({ api, request, info, type }: Call, { fieldManager }: W
 export async function createInstead(call: Call, object: ApiObject, options: WriteOptions): Promise<Answer> {
   const { api, request, info, type } = call;
   const creation = { ...info, verb: 'create' as const };
-  if (!api.authorize(request.user, creation)) throw forbiddenFor(request.user, creation);
+  if (!api.authorizer.authorize(request.user, creation)) throw forbiddenFor(request.user, creation);
   const wanted = withMeta(object, { resourceVersion: undefined });
   return objectAnswer(type, await createObject(call, wanted, options), 201);
 }
@@ -153,7 +154,7 @@ export function refuseEscalation(
   old: ApiObject | undefined,
 ): void {
   if (type.group !== RBAC_GROUP) return;
-  const problem = api.escalationProblem(request.user, object, old);
+  const problem = escalationProblem(api.authorizer, request.user, object, old);
   if (problem !== undefined) throw forbidden(type, object.metadata.name ?? '', problem);
 }
 

@@ -145,10 +145,7 @@ function configurationOf({ request, info, type }: Call, body: JsonValue): ApiObj
   if (!isJsonObject(body)) throw badRequest('the body of the request is not an object');
   refuseOtherType(body, type);
   const decoded = decodeObject(body, type, 'Ignore', request.notes); // only for its errors; apply reports unknown fields itself
-  const { name = info.name } = decoded.metadata;
-  if (name !== info.name) {
-    throw badRequest(`the name of the object (${name}) does not match the name on the URL (${info.name})`);
-  }
+  if (decoded.metadata.name !== undefined) refuseOtherName(decoded, info.name);
   inNamespace(decoded, info.namespace, type);
   const given = ofJson({ ...body, metadata: isJsonObject(body.metadata) ? body.metadata : {} });
   return withMeta(given, {

@@ -147,7 +147,7 @@ function bytesOf(reader: PbfReader): Uint8Array {
 
 /** A byte order mark is part of the text. */
 const UTF_8 = new TextDecoder('utf-8', { ignoreBOM: true });
-const textOf = (bytes: Uint8Array) => UTF_8.decode(bytes);
+export const textOf = (bytes: Uint8Array) => UTF_8.decode(bytes);
 
 function readInteger(reader: PbfReader): number | bigint {
   const start = reader.pos;

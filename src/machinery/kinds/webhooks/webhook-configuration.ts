@@ -1,15 +1,15 @@
-import type { JsonObject } from '../../../json/json.ts';
+import { listIn, type JsonObject } from '../../../json/json.ts';
 import { CelError } from '../../../cel/cel.ts';
 import { asksAuthorizer, compileMatchCondition } from '../../../cel/match-condition.ts';
 import type { ApiObject } from '../../api-object.ts';
 import type { Cause } from '../../failure.ts';
-import { items, record, records, text, texts, has, section, spec, withFields } from '../../fields.ts';
+import { record, records, text, texts, has, section, spec, withFields } from '../../fields.ts';
 import { subdomainProblem } from '../../name-problems.ts';
 import type { ResourceType } from '../../resource-type.ts';
 import { duplicateValue, invalidValue, requiredValue, when } from '../../schema/causes.ts';
 import { celProblem } from '../../schema/rules/rule-problems.ts';
 import type { Schema } from '../../schema/schema.ts';
-import { AGE, builtInKind, countColumn, column } from '../built-in-kind.ts';
+import { AGE, builtInKind, column } from '../built-in-kind.ts';
 import * as s from '../schema-builders.ts';
 import { clientConfigProblems, reviewVersionProblems } from './client-config-problems.ts';
 import { compilePolicy } from '../../policies/compile-policy.ts';
@@ -57,6 +57,11 @@ const COMMON_FIELDS: Readonly<Record<string, Schema>> = {
   matchConditions: NAMED_EXPRESSIONS,
 };
 
+const countOf =
+  (...path: readonly string[]) =>
+  (object: ApiObject) =>
+    listIn(object, ...path).length;
+
 export const VALIDATING_WEBHOOKS = configurationKind(
   'Validating',
   'Webhooks that may refuse what is written.',
@@ -79,10 +84,7 @@ function configurationKind(
     resource: `${manner.toLowerCase()}webhookconfigurations`,
     description,
     fields: { webhooks: s.keyedList(s.object(fields), ['name']) },
-    columns: [
-      countColumn('Webhooks', 'How many webhooks it registers.', (hooks) => items(hooks, 'webhooks')),
-      AGE,
-    ],
+    columns: [column('Webhooks', 'How many webhooks it registers.', countOf('webhooks'), 'integer'), AGE],
     strategy: { ...COMMON_STRATEGY, validate: webhookProblems },
   });
 }
@@ -216,9 +218,7 @@ export const VALIDATING_POLICY: ResourceType = builtInKind({
   },
   hasStatus: true,
   columns: [
-    countColumn('Validations', 'How many validations it has.', (policy) =>
-      items(spec(policy), 'validations'),
-    ),
+    column('Validations', 'How many validations it has.', countOf('spec', 'validations'), 'integer'),
     PARAM_KIND,
     AGE,
   ],
@@ -272,7 +272,7 @@ export const MUTATING_POLICY: ResourceType = builtInKind({
     }),
   },
   columns: [
-    countColumn('Mutations', 'How many mutations it has.', (policy) => items(spec(policy), 'mutations')),
+    column('Mutations', 'How many mutations it has.', countOf('spec', 'mutations'), 'integer'),
     PARAM_KIND,
     AGE,
   ],

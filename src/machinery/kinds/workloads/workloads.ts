@@ -200,7 +200,7 @@ const SCALE = {
   statusReplicasPath: '.status.replicas',
 } as const;
 
-const statusNumber = (workload: ApiObject, name: string) => number(status(workload), name) ?? 0;
+const statusNumber = (name: string) => (workload: ApiObject) => number(status(workload), name) ?? 0;
 
 const wantedReplicas = (workload: ApiObject) => number(spec(workload), 'replicas') ?? 0;
 
@@ -236,10 +236,10 @@ export const DEPLOYMENT: ResourceType = builtInKind({
     column(
       'Ready',
       'How many pods are ready, of how many.',
-      (workload) => `${statusNumber(workload, 'readyReplicas')}/${wantedReplicas(workload)}`,
+      (workload) => `${statusNumber('readyReplicas')(workload)}/${wantedReplicas(workload)}`,
     ),
-    countColumn('Up-to-date', 'How many pods are of the newest template.', 'updatedReplicas', 'string'),
-    countColumn('Available', 'How many pods have been ready for long enough.', 'availableReplicas', 'string'),
+    column('Up-to-date', 'How many pods are of the newest template.', statusNumber('updatedReplicas')),
+    column('Available', 'How many pods have been ready for long enough.', statusNumber('availableReplicas')),
     AGE,
   ],
   hasStatus: true,
@@ -251,15 +251,6 @@ export const DEPLOYMENT: ResourceType = builtInKind({
     validateUpdate: workloadUpdateProblems,
   },
 });
-
-function countColumn(
-  name: string,
-  description: string,
-  field: string,
-  type: 'integer' | 'string' = 'integer',
-): PrinterColumn {
-  return column(name, description, (object) => statusNumber(object, field), type);
-}
 
 export const REPLICA_SET: ResourceType = builtInKind({
   apiVersion: 'apps/v1',
@@ -280,13 +271,13 @@ export const REPLICA_SET: ResourceType = builtInKind({
   },
   columns: [
     column('Desired', 'How many pods there should be.', wantedReplicas, 'integer'),
-    countColumn('Current', 'How many pods there are.', 'replicas'),
-    countColumn('Ready', 'How many pods are ready.', 'readyReplicas'),
+    column('Current', 'How many pods there are.', statusNumber('replicas'), 'integer'),
+    column('Ready', 'How many pods are ready.', statusNumber('readyReplicas'), 'integer'),
     AGE,
   ],
   hasStatus: true,
   scale: SCALE,
-  selectableFields: { 'status.replicas': (set) => String(statusNumber(set, 'replicas')) },
+  selectableFields: { 'status.replicas': (set) => String(statusNumber('replicas')(set)) },
   strategy: {
     countsGenerations: true,
     completeDefaults: withPulls,
