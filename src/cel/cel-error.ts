@@ -43,6 +43,16 @@ export class CelError extends Error {
   }
 }
 
+/** What `act` returns; if it throws a CelError, what `otherwise` makes of it. */
+export function onCelError<T, Other>(act: () => T, otherwise: (error: CelError) => Other): T | Other {
+  try {
+    return act();
+  } catch (error) {
+    if (!(error instanceof CelError)) throw error;
+    return otherwise(error);
+  }
+}
+
 /** The evaluation exceeded its cost limit. Unlike other errors, `||`, `exists` and the like cannot absorb it. */
 export class CelCostError extends CelError {
   constructor(detail?: string) {

@@ -30,14 +30,15 @@ import {
   DYN,
   grounded,
   listOf,
+  NUMBER,
   type ObjectField,
   parseType,
   showType,
   valueTest,
 } from './types/type.ts';
 
-export { CelError, type CelPosition } from './cel-error.ts';
-export type { UsedFields } from './syntax/used-fields.ts';
+export { CelError, type CelPosition, onCelError } from './cel-error.ts';
+export { readsField, type UsedFields } from './syntax/used-fields.ts';
 
 /** A CEL type such as `map<string, dyn>`, the type of another expression, a CRD's schema, exactly the named fields, or a list. */
 export type CelVariableType =
@@ -97,13 +98,14 @@ export function compileCel(
   options: CelOptions = {},
 ): CelProgram {
   try {
+    const { unconverted = false } = options;
     const { expression: parsed, names } = parseExpression(expression);
-    const { compiler, globals, size, needs, distinguishing } = createCompiler(expression, variables, names);
+    const { compiler, globals, size, needs } = createCompiler(expression, variables, names, unconverted);
     const compiled = compiler.compile(parsed, {
       variables: globals,
       mixed: options.uniformLiterals === true ? 'never' : 'always',
       exact: options.exactTypes === true,
-      unconverted: options.unconverted === true,
+      unconverted,
       messages: options.messages ?? NO_MESSAGES,
     });
     const type = compiler.solver.resolve(compiled.type);
@@ -130,7 +132,7 @@ export function compileCel(
       resultType: grounded(type),
       names,
       needs: needs(),
-      distinguishing,
+      distinguishing: compiler.distinguishing,
       reads: usedFields(parsed),
       evaluate: (bindings, budget) => execute(bindings, celValue, budget),
       run: (values, budget) => execute(values, (value) => value, budget),
@@ -144,15 +146,21 @@ export function compileCel(
 export const celOptional = (value: unknown): unknown => (value === undefined ? NONE : optional(value));
 
 /** `globals` has the variables that the expression reads. Call `size` and `needs` after compilation. */
-function createCompiler(source: string, variables: CelVariables, names: ReadonlySet<string>) {
+function createCompiler(
+  source: string,
+  variables: CelVariables,
+  names: ReadonlySet<string>,
+  unconverted: boolean,
+) {
+  const schemaType = unconverted ? unconvertedType : convertedType;
   let size = 0;
   let needed: NeededServer | undefined;
-  const distinguishing = new Set<string>();
   const declare = (type: CelType): Variable => ({ type, slot: size++ });
   const globals = new Map<string, Variable>();
   for (const [name, type] of variableTypes(variables)) {
     // A dotted name such as `authorizer.requestResource` is one variable.
-    if (names.has(name.split('.', 1)[0] ?? '')) globals.set(name, declare(typeOfVariable(type, name)));
+    if (names.has(name.split('.', 1)[0] ?? ''))
+      globals.set(name, declare(typeOfVariable(type, name, schemaType)));
   }
   const types = new WeakMap<Expression, CelType>();
   const compiler: Compiler = {
@@ -166,7 +174,7 @@ function createCompiler(source: string, variables: CelVariables, names: Readonly
     need: (one) => {
       if (one.minor > (needed?.minor ?? 0)) needed = one;
     },
-    distinguish: (name) => void distinguishing.add(name),
+    distinguishing: new Set(),
     compile: (expression, scope) => {
       const compiled = compileNode(expression, within(expression, scope), compiler);
       types.set(expression, compiled.type);
@@ -174,7 +182,7 @@ function createCompiler(source: string, variables: CelVariables, names: Readonly
     },
     typeOf: (expression) => types.get(expression) ?? DYN,
   };
-  return { compiler, globals, size: () => size, needs: () => needed, distinguishing };
+  return { compiler, globals, size: () => size, needs: () => needed };
 }
 
 const within = ({ kind }: Expression, scope: Scope): Scope =>
@@ -187,20 +195,21 @@ const variableTypes = (variables: CelVariables): readonly (readonly [string, Cel
 
 const isNames = (variables: CelVariables): variables is readonly string[] => Array.isArray(variables);
 
-const schemaTypeOf = memoizeWeak(objectType);
+const convertedType = memoizeWeak((schema: JsonObject) => objectType(schema));
+const unconvertedType = memoizeWeak((schema: JsonObject) => objectType(schema, NUMBER));
 
-function typeOfVariable(type: CelVariableType, name: string): CelType {
+function typeOfVariable(type: CelVariableType, name: string, schemaType: typeof convertedType): CelType {
   if (typeof type === 'string') return parseType(type);
   if ('result' in type) return type.result.resultType;
-  if ('items' in type) return listOf(typeOfVariable(type.items, `${name}[]`));
+  if ('items' in type) return listOf(typeOfVariable(type.items, `${name}[]`, schemaType));
   if ('fields' in type) {
     const fields = Object.entries(type.fields).map(([property, field]): [string, ObjectField] => [
       property,
-      { property, type: typeOfVariable(field, `${name}.${property}`) },
+      { property, type: typeOfVariable(field, `${name}.${property}`, schemaType) },
     ]);
     return { kind: 'object', name, fields: new Map(fields), open: false, sealed: true };
   }
-  return schemaTypeOf(type.schema);
+  return schemaType(type.schema);
 }
 
 function withResult({ type, step }: Compiled, { result }: CelOptions, { solver }: Compiler): Step {

@@ -1,5 +1,5 @@
 import { CelError } from './cel-error.ts';
-import { compileCel, type CelOptions, type CelProgram, type CelVariableType } from './cel.ts';
+import { compileCel, type CelProgram, type CelVariableType } from './cel.ts';
 
 const GROUP_VERSION = { group: 'string', version: 'string' };
 const KIND = { fields: { ...GROUP_VERSION, kind: 'string' } };
@@ -61,11 +61,8 @@ export const NAMESPACE_OBJECT: CelVariableType = {
 };
 
 /** Like the API server, refuses a result of type `dyn`. @throws CelError */
-export function compileMatchCondition(
-  expression: string,
-  options: Pick<CelOptions, 'unconverted'> = {},
-): CelProgram {
-  const program = compileCel(expression, ADMISSION_VARIABLES, { uniformLiterals: true, ...options });
+export function compileMatchCondition(expression: string, unconverted = false): CelProgram {
+  const program = compileCel(expression, ADMISSION_VARIABLES, { uniformLiterals: true, unconverted });
   if (program.type !== 'bool') throw new CelError(`must evaluate to bool but got ${program.type}`);
   return program;
 }

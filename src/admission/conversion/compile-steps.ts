@@ -1,5 +1,5 @@
 import type { ConversionStep } from '../../api/conversion-policy.ts';
-import { CelError, compileCel, type CelOptions, type CelProgram } from '../../cel/cel.ts';
+import { compileCel, type CelOptions, type CelProgram, onCelError } from '../../cel/cel.ts';
 import type { CelBudget } from '../../cel/values/values.ts';
 import { isKeptExactly } from '../policy/defaults/defaults.ts';
 import { InvalidPath } from '../../json/field-path.ts';
@@ -158,15 +158,14 @@ function tryExpression(
   options: CelOptions,
   report: Report,
 ): CelProgram | undefined {
-  try {
-    return compileCel(expression, names, options);
-  } catch (error) {
-    if (!(error instanceof CelError)) throw error;
-    const hint = names.includes('item') ? '' : ' (and item, if the path has [*])';
-    const message = `${error.message}; an expression can use ${names.join(' and ')}${hint}`;
-    report('InvalidExpression', where, message);
-    return undefined;
-  }
+  const hint = names.includes('item') ? '' : ' (and item, if the path has [*])';
+  return onCelError(
+    () => compileCel(expression, names, options),
+    ({ message }) => {
+      report('InvalidExpression', where, `${message}; an expression can use ${names.join(' and ')}${hint}`);
+      return undefined;
+    },
+  );
 }
 
 /** @throws ConversionFailure that names the step */

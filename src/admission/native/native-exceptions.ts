@@ -52,7 +52,7 @@ export function compileNativeExceptions(policy: CompiledPolicy): NativeException
   };
 }
 
-/** Like `applies` in ../policy/exceptions/exceptions.ts, without the time. */
+/** Like `isSubject` in ../policy/exceptions/exceptions.ts. */
 function applies(
   { users, groups, namespaces, names, objectSelector }: CompiledException,
   { match }: Pick<CompiledPolicy, 'match'>,

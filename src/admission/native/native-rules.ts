@@ -1,9 +1,10 @@
-import { CelError, compileCel, type CelProgram, type CelVariables } from '../../cel/cel.ts';
+import { compileCel, onCelError, readsField } from '../../cel/cel.ts';
 import { MUTATION_MESSAGES } from '../../cel/compile/compiler.ts';
 import type { CompiledPolicy, CompiledRule } from '../policy/compiled-policy.ts';
 import { KEEP } from '../policy/immutable/immutable.ts';
 import { fixedMessage, LONGEST_MADE_MESSAGE } from '../policy/rules/rules.ts';
-import type { CompiledExpression } from '../policy/expressions/expression.ts';
+import { AUTHORIZER, NAMES, typesOf } from '../policy/expressions/compile-expression.ts';
+import { type CompiledExpression, variablesOf, withVariables } from '../policy/expressions/expression.ts';
 import {
   enclosed,
   inWebhook,
@@ -14,7 +15,7 @@ import {
 } from './native-check.ts';
 import type { NativeExceptions } from './native-exceptions.ts';
 import { paramsProblem } from './native-params.ts';
-import { distinguishingIn, variablesOf, variablesProblem } from './variable-types.ts';
+import { distinguishingIn, variablesProblem } from './variable-types.ts';
 import { isOfCustomKinds } from './changes/built-in-fields.ts';
 import type { FieldPath } from '../../json/field-path.ts';
 
@@ -38,16 +39,7 @@ export function ruleValidations(
   });
 }
 
-const NAMES: CelVariables = {
-  ...Object.fromEntries(
-    ['object', 'oldObject', 'request', 'namespaceObject', 'variables', 'params', 'refs'].map((name) => [
-      name,
-      'dyn',
-    ]),
-  ),
-  authorizer: 'authorizer',
-  'authorizer.requestResource': 'resourceCheck',
-};
+const TYPES = typesOf([...NAMES, 'params', 'refs', ...AUTHORIZER]);
 
 function problemOf(policy: CompiledPolicy, rule: CompiledRule): string | undefined {
   const { expression, message, messageExpression, reason } = rule;
@@ -71,13 +63,11 @@ export function expressionProblem(
 ): string | undefined {
   for (const { reads } of parts)
     if (reads.refs.size > 0) return `it reads refs.${[...reads.refs].join(', refs.')}`;
-  const problem = parts
-    .map(({ program }) => variablesProblem(policy, program))
-    .find((one) => one !== undefined);
+  const programs = parts.map(({ program }) => program);
+  const problem = variablesProblem(policy, programs);
   if (problem !== undefined) return problem;
-  const used = parts.flatMap((part) => variablesOf(policy, part.program));
-  for (const { program } of [...parts, ...used.map((variable) => variable.expression)]) {
-    if (policy.match.operations.includes('DELETE') && readsName(program))
+  for (const program of withVariables(policy, programs)) {
+    if (policy.match.operations.includes('DELETE') && readsField(program, 'request', 'name'))
       return 'it reads request.name, which the API server omits when a collection is deleted';
     if (!ofMutation && program.names.has('jsonpatch'))
       return 'the API server supports jsonpatch.escapeKey only in mutations';
@@ -100,39 +90,29 @@ export function numberProblem(
   harmless: readonly string[] = [],
 ): string | undefined {
   if (!policy.match.apiGroups.some(isOfCustomKinds)) return undefined;
-  const used = parts.flatMap(({ program }) => variablesOf(policy, program)).map((one) => one.expression);
-  const name = [...parts, ...used]
-    .flatMap(({ program }) => distinguishingIn(policy, program))
+  const programs = parts.map(({ program }) => program);
+  const name = withVariables(policy, programs)
+    .flatMap((program) => distinguishingIn(policy, program))
     .find((one) => !harmless.includes(one));
   const shown = name?.replaceAll('_', '');
   return shown && `${shown} may treat a number that a user wrote as 2.0 unlike 2; write int(…) or double(…)`;
 }
 
-function readsName({ reads }: CelProgram): boolean {
-  const fields = reads.get('request');
-  return fields === 'all' || fields?.has('name') === true;
-}
-
 /** Gatehouse accepts lists and maps with values of several types, which the API server refuses. */
-function mixedLiteral(expression: string): string | undefined {
-  try {
-    compileCel(expression, NAMES, { uniformLiterals: true });
-    return undefined;
-  } catch (error) {
-    if (!(error instanceof CelError)) throw error;
-    return error.message;
-  }
-}
+const mixedLiteral = (expression: string): string | undefined =>
+  onCelError(
+    () => void compileCel(expression, TYPES, { uniformLiterals: true }),
+    ({ message }) => message,
+  );
 
 export function usedVariables(
   policy: CompiledPolicy,
   expressions: readonly string[],
 ): readonly NativeVariable[] {
-  const programs = expressions.map((text) => compileCel(text, NAMES, { messages: MUTATION_MESSAGES }));
-  const names = new Set(programs.flatMap((program) => variablesOf(policy, program).map(({ name }) => name)));
-  return policy.variables
-    .filter(({ name }) => names.has(name))
-    .map(({ name, expression }) => ({ name, expression: expression.program.expression }));
+  const programs = expressions.map((text) => compileCel(text, TYPES, { messages: MUTATION_MESSAGES }));
+  return variablesOf(policy, programs).map(({ name, expression }) => {
+    return { name, expression: expression.program.expression };
+  });
 }
 
 function validationOf(policy: CompiledPolicy, rule: CompiledRule): Validation {

@@ -1,25 +1,16 @@
-import { CelError, compileCel, type CelOptions, type CelProgram, type CelVariables } from '../../cel/cel.ts';
+import {
+  compileCel,
+  type CelOptions,
+  type CelProgram,
+  type CelVariables,
+  onCelError,
+} from '../../cel/cel.ts';
 import { ADMISSION_VARIABLES, NAMESPACE_OBJECT } from '../../cel/match-condition.ts';
 import { memoizeWeak } from '../../json/json.ts';
 import type { CompiledPolicy } from '../policy/compiled-policy.ts';
+import { variablesOf } from '../policy/expressions/expression.ts';
 
 export const NAMED_TYPES = ['string', 'bool', 'list(string)', 'list(bool)'];
-
-/** The variables that an expression uses, directly or through others, in their order. */
-export function variablesOf({ variables }: CompiledPolicy, program: CelProgram): CompiledPolicy['variables'] {
-  const used = new Set<string>();
-  const visit = ({ reads }: CelProgram): void => {
-    const fields = reads.get('variables') ?? [];
-    for (const name of fields === 'all' ? variables.map((one) => one.name) : fields) {
-      const found = variables.find((one) => one.name === name);
-      if (found === undefined || used.has(name)) continue;
-      used.add(name);
-      visit(found.expression.program);
-    }
-  };
-  visit(program);
-  return variables.filter(({ name }) => used.has(name));
-}
 
 /** An object may have fields of other types until the API server has validated it, so its schema does not count. */
 export const variablesFor = memoizeWeak(
@@ -44,18 +35,17 @@ export const exactTypeOf = (policy: CompiledPolicy, { expression }: CelProgram):
 
 /** The functions that may distinguish 2 from 2.0, because nothing in the expression decides which of them a number is. */
 export function distinguishingIn(policy: CompiledPolicy, program: CelProgram): readonly string[] {
-  try {
-    const known = { ...variablesFor(policy), refs: 'dyn' };
-    return [...compileCel(program.expression, known, { exactTypes: true }).distinguishing];
-  } catch (error) {
-    if (!(error instanceof CelError)) throw error;
-    return [...program.distinguishing];
-  }
+  const known = { ...variablesFor(policy), refs: 'dyn' };
+  const typed = () => compileCel(program.expression, known, { exactTypes: true });
+  return [...onCelError(typed, () => program).distinguishing];
 }
 
 /** Why variables keep an expression in the webhook: the API server relies on a type that their values can lack. */
-export function variablesProblem(policy: CompiledPolicy, program: CelProgram): string | undefined {
-  const wrong = variablesOf(policy, program).find(({ name }) => uncertainIn(policy).has(name));
+export function variablesProblem(
+  policy: CompiledPolicy,
+  programs: readonly CelProgram[],
+): string | undefined {
+  const wrong = variablesOf(policy, programs).find(({ name }) => uncertainIn(policy).has(name));
   return wrong && `the API server may infer another type for variables.${wrong.name}; write dyn(…)`;
 }
 
@@ -68,11 +58,9 @@ const uncertainIn = memoizeWeak((policy: CompiledPolicy): ReadonlySet<string> =>
 
 /** Types without a name count as dyn. */
 function typeIn(text: string, known: CelVariables, options: CelOptions = {}): string {
-  try {
-    const { type } = compileCel(text, known, options);
-    return [...NAMED_TYPES, 'int'].includes(type) ? type.replace('(', '<').replace(')', '>') : 'dyn';
-  } catch (error) {
-    if (!(error instanceof CelError)) throw error;
-    return 'dyn';
-  }
+  const type = onCelError(
+    () => compileCel(text, known, options).type,
+    () => 'dyn',
+  );
+  return [...NAMED_TYPES, 'int'].includes(type) ? type.replace('(', '<').replace(')', '>') : 'dyn';
 }

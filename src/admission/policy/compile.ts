@@ -45,16 +45,10 @@ export function compilePolicy(policy: AdmissionPolicy, environment: CompileEnvir
   const { resolve, schemas, scales = [], grants, server } = environment;
   const problems: Problem[] = [];
   const report = createReport(problems);
-  const match = compileMatch(
-    spec,
-    // 0: the API server hides its version.
-    {
-      ...environment,
-      server: schemas === undefined || server === 0 ? undefined : server,
-      unconverted: schemas !== undefined,
-    },
-    report,
-  );
+  const isNew = schemas !== undefined;
+  // 0: the API server hides its version.
+  const enforcing = isNew && server !== 0 ? server : undefined;
+  const match = compileMatch(spec, { ...environment, server: enforcing, unconverted: isNew }, report);
   const immutable = compileImmutable(spec, match, report);
   const references = compileReferences(spec, match, resolve, report);
   reportActions(spec, immutable, schemas ?? [], report);
@@ -74,7 +68,7 @@ export function compilePolicy(policy: AdmissionPolicy, environment: CompileEnvir
     immutable,
     references,
     unique: compileUnique(spec, match, report),
-    rules: compileRules(spec, compile, report, schemas !== undefined),
+    rules: compileRules(spec, compile, report, isNew),
     warnings: compileWarnings(spec, compile, report),
     auditAnnotations: compileAuditAnnotations(spec, compile, report),
     exceptions: compileExceptions(spec, report),

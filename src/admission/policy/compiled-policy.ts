@@ -94,18 +94,15 @@ export interface CompiledAuditAnnotation {
   readonly value: CompiledExpression;
 }
 
-/** An undefined part matches everything. */
-export interface CompiledException {
+/** An absent part matches everything. */
+export interface CompiledException extends Partial<
+  Record<'users' | 'groups' | 'namespaces' | 'names' | 'checks', readonly string[] | undefined>
+> {
   readonly name: string;
   /** In milliseconds since 1970. */
   readonly expiresAt: number | undefined;
-  readonly users: readonly string[] | undefined;
-  readonly groups: readonly string[] | undefined;
-  readonly namespaces: readonly string[] | undefined;
-  readonly names: readonly string[] | undefined;
-  readonly resources: readonly GroupResource[] | undefined;
+  readonly resources?: readonly GroupResource[] | undefined;
   readonly objectSelector: NormalSelector;
-  readonly checks: readonly string[] | undefined;
 }
 
 /** The exceptions that PolicyExceptions grant to objects of a namespace. */

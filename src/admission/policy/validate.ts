@@ -251,9 +251,7 @@ function mergeNotices(judgements: readonly Judgement[]): Notices {
   };
 }
 
-function unconfirmed({ missing, unknown, unread }: ConfirmedTargets): readonly UnresolvedReference[] {
-  return [...missing, ...unknown, ...unread];
-}
+const unconfirmed = ({ missing, unknown, unread }: ConfirmedTargets) => [...missing, ...unknown, ...unread];
 
 type Selection =
   | { readonly kind: 'governed'; readonly policies: readonly CompiledPolicy[] }
@@ -335,10 +333,7 @@ function find(
   return [...new Set(found)].sort(byName);
 }
 
-function namesVersion({ match: { apiVersions } }: CompiledPolicy, version: string): boolean {
-  return apiVersions.includes(version) || apiVersions.includes('*');
-}
+const namesVersion = ({ match: { apiVersions } }: CompiledPolicy, version: string): boolean =>
+  apiVersions.includes(version) || apiVersions.includes('*');
 
-function byName(a: CompiledPolicy, b: CompiledPolicy): number {
-  return a.name < b.name ? -1 : 1;
-}
+const byName = (a: CompiledPolicy, b: CompiledPolicy): number => (a.name < b.name ? -1 : 1);

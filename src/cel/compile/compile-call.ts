@@ -7,7 +7,7 @@ import { functions } from '../library/all-functions.ts';
 import { formatProblem } from '../library/string-format.ts';
 import { type Called, callStep, type Resolution, resolveOverloads } from './overloads.ts';
 import { compilePattern } from '../regular-expression.ts';
-import { type CelType, DYN, grounded } from '../types/type.ts';
+import { type CelType, DYN, dynamicIn, grounded } from '../types/type.ts';
 import { parseDuration, parseTimestamp } from '../values/time.ts';
 import { MACROS } from '../syntax/macros.ts';
 import { declare } from '../library/define.ts';
@@ -44,9 +44,10 @@ function compileFunction(call: Call, scope: Scope, compiler: Compiler): Compiled
   const styled = overloads.filter((overload) => overload.member === member);
   const resolved = resolveOverloads({ name, member, types, at }, styled, compiler);
   const resolution = scope.exact ? exactly(name, types, resolved, compiler) : resolved;
-  if (scope.unconverted && !WRITES.has(name) && distinguishes(call, resolved, types, isNumber, compiler))
+  const undecided = undecidedIn(name, resolved, types.map(compiler.solver.resolve));
+  if (undecided.length > 0) compiler.distinguishing.add(name);
+  if (undecided.some(({ isNumber }) => isNumber) && !WRITES.has(name))
     throw compiler.fail(`${name} gets a number that can be an int or a double: write double(…)`, at);
-  if (distinguishes(call, resolved, types, isDyn, compiler)) compiler.distinguish(name);
   const minor = answeredSince(call, resolved, types.map(compiler.solver.resolve));
   if (minor > 0) compiler.need({ name, minor });
   const [problem, argument] = literalProblem(call) ?? [];
@@ -76,33 +77,17 @@ const SAME = new Set('_==_ _!=_ _<_ _<=_ _>_ _>=_ @in int uint double timestamp 
 
 const WRITES = new Set(['string', 'format', 'type']);
 
-const isDyn = (type: CelType): boolean =>
-  type.kind === 'dyn' || ('parameters' in type && type.parameters.some(isDyn));
-
-const isNumber = (type: CelType): boolean =>
-  type.kind === 'dyn' ? type.isNumber === true : 'parameters' in type && type.parameters.some(isNumber);
-
 const isNumeric = (type: CelType | undefined): boolean =>
   type?.kind === 'named'
     ? type.name === 'int' || type.name === 'double'
     : type?.kind === 'list' && type.parameters.some(isNumeric);
 
-/** Whether the result may depend on whether one of the arguments that `matters` is an int or a double. */
-function distinguishes(
-  { name }: Call,
-  { candidates }: Resolution,
-  types: readonly CelType[],
-  matters: (type: CelType) => boolean,
-  { solver }: Compiler,
-): boolean {
-  if (SAME.has(name)) return false;
-  return types.some(
-    (type, index) =>
-      matters(solver.resolve(type)) &&
-      (name === 'type' ||
-        name === 'format' ||
-        candidates.some(({ parameters }) => isNumeric(parameters[index]))),
-  );
+/** The types of arguments that can be an int or a double, if the result may depend on that. */
+function undecidedIn(name: string, { candidates }: Resolution, types: readonly CelType[]) {
+  if (SAME.has(name)) return [];
+  const takesNumber = (index: number) => candidates.some(({ parameters }) => isNumeric(parameters[index]));
+  const takesAny = name === 'type' || name === 'format';
+  return types.flatMap((type, index) => (takesAny || takesNumber(index) ? dynamicIn(type) : []));
 }
 
 /** The minor version of the first API server that accepts the call and answers as here. */

@@ -150,7 +150,7 @@ function itemValue(
 }
 
 function compileMap(entries: readonly Entry[], scope: Scope, compiler: Compiler): Compiled {
-  const keys = entries.map(({ key }) => compileKey(key, scope, compiler));
+  const keys = entries.map(({ key }) => ({ ...compiler.compile(key, scope), at: key.at }));
   const values = entries.map((entry) => compileItem(entry, scope, compiler));
   const type = mapOf(joined(keys, scope, compiler), joined(values, scope, compiler));
   const isFolded = [...keys, ...values].every(isConstant) && !entries.some(({ optional }) => optional);
@@ -168,11 +168,6 @@ function compileMap(entries: readonly Entry[], scope: Scope, compiler: Compiler)
     },
   };
 }
-
-const compileKey = (key: Expression, scope: Scope, compiler: Compiler): CompiledItem => ({
-  ...compiler.compile(key, scope),
-  at: key.at,
-});
 
 function entryOf(
   frame: Frame,

@@ -23,7 +23,7 @@ import {
   type CelType,
   DYN,
   nameableTypes,
-  NUMBER,
+  type ObjectField,
   type ObjectType,
   optionalOf,
   parameter,
@@ -114,20 +114,15 @@ export function compileSelect(select: Select, scope: Scope, compiler: Compiler):
   const operand = compiler.compile(select.operand, scope);
   const container = compiler.solver.resolve(operand.type);
   if (scope.unconverted) refuseEscaped(container, select, compiler);
-  const { type, property } = fieldOf(container, select, scope, compiler);
+  const { type, property } = fieldOf(container, select, compiler);
   return { type, isPath: true, step: selectStep(operand, property, select.mode, type) };
 }
 
-interface Field {
-  readonly property: string;
-  readonly type: CelType;
-}
-
-function fieldOf(operand: CelType, select: Select, { unconverted }: Scope, compiler: Compiler): Field {
+function fieldOf(operand: CelType, select: Select, compiler: Compiler): ObjectField {
   const { field, mode, at } = select;
   const viral = operand.kind === 'optional';
   const container = viral ? parameter(operand) : operand;
-  const found = fieldIn(container, field, unconverted);
+  const found = fieldIn(container, field);
   if (found === undefined) throw noSuchField(container, field, at, compiler);
   if (mode === 'test') return { ...found, type: BOOL };
   return viral || mode === 'optional' ? { ...found, type: optionalOf(found.type) } : found;
@@ -143,18 +138,11 @@ function refuseEscaped(container: CelType, { field, mode, operand, at }: Select,
   throw fail(`field ${field} is escaped, which only rules of CRDs can do: write ${written}`, at);
 }
 
-function fieldIn(container: CelType, field: string, unconverted: boolean): Field | undefined {
+function fieldIn(container: CelType, field: string): ObjectField | undefined {
   if (container.kind === 'dyn' || container.kind === 'variable') return { property: field, type: DYN };
   if (container.kind === 'map') return { property: field, type: parameter(container, 1) };
   if (container.kind !== 'object') return undefined;
-  const found = container.fields.get(field);
-  if (found === undefined) return container.open ? { property: field, type: DYN } : undefined;
-  return unconverted && container.sealed !== true ? { ...found, type: withoutDoubles(found.type) } : found;
-}
-
-function withoutDoubles(type: CelType): CelType {
-  if (type.kind === 'named' && type.name === 'double') return NUMBER;
-  return 'parameters' in type ? { ...type, parameters: type.parameters.map(withoutDoubles) } : type;
+  return container.fields.get(field) ?? (container.open ? { property: field, type: DYN } : undefined);
 }
 
 function noSuchField(container: CelType, field: string, at: number, { fail }: Compiler): CelError {
@@ -186,7 +174,6 @@ function selectStep(
   const coerce = coercionTo(type);
   const cost = costOfStep(rest);
   const get = mode === 'optional' ? lookUpCounted : readCounted;
-  if (coerce === undefined) return (frame) => get(frame, operand(frame), property, cost);
   return (frame) => coerce(get(frame, operand(frame), property, cost));
 }
 
@@ -238,17 +225,14 @@ export function compileIndex(
 ): Compiled {
   const [operand, key] = call.arguments.map((part) => compiler.compile(part, scope));
   if (operand === undefined || key === undefined) throw compiler.fail('index missing', call.at);
-  const type = indexType(call, name, [operand.type, key.type], scope, compiler);
+  const type = indexType(call, name, [operand.type, key.type], compiler);
   const coerce = coercionTo(type);
   const get = name === '_[_]' ? readCounted : lookUpCounted;
   const cost = costOfStep(operand) - (key.isPath === true ? 1 : 0);
   return {
     type,
     isPath: true,
-    step: (frame) => {
-      const value = get(frame, operand.step(frame), key.step(frame), cost);
-      return coerce === undefined ? value : coerce(value);
-    },
+    step: (frame) => coerce(get(frame, operand.step(frame), key.step(frame), cost)),
   };
 }
 
@@ -256,7 +240,6 @@ function indexType(
   call: Call,
   name: keyof typeof OVERLOADS,
   types: readonly CelType[],
-  { unconverted }: Scope,
   compiler: Compiler,
 ): CelType {
   const container = compiler.solver.resolve(types[0] ?? DYN);
@@ -266,8 +249,7 @@ function indexType(
   }
   const field = propertyType(container, key);
   if (field === undefined) throw noSuchField(container, key, call.at, compiler);
-  const type = unconverted && container.sealed !== true ? withoutDoubles(field) : field;
-  return name === '_[_]' ? type : optionalOf(type);
+  return name === '_[_]' ? field : optionalOf(field);
 }
 
 const writtenKey = (key: Expression | undefined) =>
@@ -309,16 +291,18 @@ function editDistance(left: string, right: string): number {
 type Coercion = (value: unknown) => unknown;
 
 /** Integers become doubles where the schema says `number`: JSON does not distinguish 3 from 3.0. */
-function coercionTo(type: CelType): Coercion | undefined {
-  if (type.kind === 'named') return type.name === 'double' ? toDouble : undefined;
-  if (type.kind !== 'list' && type.kind !== 'map' && type.kind !== 'optional') return undefined;
-  const inner = coercionTo(parameter(type, type.kind === 'map' ? 1 : 0));
-  if (inner === undefined) return undefined;
+function coercionTo(type: CelType): Coercion {
+  if (type.kind === 'named' && type.name === 'double') return toDouble;
+  const isContainer = type.kind === 'list' || type.kind === 'map' || type.kind === 'optional';
+  const inner = isContainer ? coercionTo(parameter(type, type.kind === 'map' ? 1 : 0)) : unchanged;
+  if (inner === unchanged) return unchanged;
   return (value) => {
     if (isList(value)) return value.map(inner);
     if (isOptional(value)) return value.value === undefined ? value : optional(inner(value.value));
     return isMap(value) ? new Map(mapKeys(value).map((key) => [key, inner(mapGet(value, key))])) : value;
   };
 }
+
+const unchanged: Coercion = (value) => value;
 
 const toDouble: Coercion = (value) => (typeof value === 'bigint' ? Number(value) : value);

@@ -30,7 +30,7 @@ export interface Scope {
   readonly mixed: 'never' | 'always' | 'in format' | 'deep in format';
   /** Whether types describe the values, even for calls that may return a dyn argument. */
   readonly exact: boolean;
-  /** Whether the values are JSON, where no field is escaped and a `number` can be an int. */
+  /** Whether the values are JSON, where no field is escaped. */
   readonly unconverted: boolean;
   readonly messages: CelMessages;
 }
@@ -47,8 +47,8 @@ export interface Compiler {
   readonly fail: (message: string, at: number, unknown?: UnknownName) => CelError;
   readonly declare: (type: CelType) => Variable;
   readonly need: (needed: NeededServer) => void;
-  /** Notes that the function may distinguish an int from a double, and that its argument can be either. */
-  readonly distinguish: (name: string) => void;
+  /** The functions whose result may depend on whether a number of unknown type is an int or a double. */
+  readonly distinguishing: Set<string>;
   readonly compile: (expression: Expression, scope: Scope) => Compiled;
   readonly typeOf: (expression: Expression) => CelType;
 }

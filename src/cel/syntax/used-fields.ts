@@ -15,27 +15,28 @@ export function usedFields(expression: Expression): ReadonlyMap<string, UsedFiel
   return used;
 }
 
+export function readsField(
+  { reads }: { readonly reads: ReadonlyMap<string, UsedFields> },
+  variable: string,
+  field: string,
+): boolean {
+  const fields = reads.get(variable);
+  return fields === 'all' || fields?.has(field) === true;
+}
+
 type Add = (name: string, field: string | undefined) => void;
 
 /** @param declared the variables of the macros around the expression */
 function visit(expression: Expression, declared: ReadonlySet<string>, add: Add): void {
-  const [operand, field] = fieldRead(expression);
+  const [operand, step] = stepOf(expression);
   if (operand?.kind === 'identifier') {
-    if (!declared.has(operand.name)) add(operand.name, field);
+    if (!declared.has(operand.name)) add(operand.name, step?.name);
     return;
   }
   const [outer, inner, names] = partsOf(expression);
   for (const part of outer) visit(part, declared, add);
   const visible = names.length === 0 ? declared : new Set([...declared, ...names]);
   for (const part of inner) visit(part, visible, add);
-}
-
-function fieldRead(
-  expression: Expression,
-): readonly [operand?: Expression | undefined, field?: string | undefined] {
-  if (expression.kind === 'identifier') return [expression];
-  const [operand, step] = stepOf(expression);
-  return [operand, step?.name];
 }
 
 /** The parts outside and inside the scope of the expression's macro, and the variables that the macro declares. */
@@ -91,8 +92,9 @@ export function pathFrom(written: Expression, variable: string): readonly ReadSt
   return [...before, { ...step, strict: step.strict && !isOptional }];
 }
 
-/** The step of `x.field`, `x.?field`, `has(x.field)`, `x['field']` or `x[?'field']`. */
+/** The step of `x.field`, `x.?field`, `has(x.field)`, `x['field']` or `x[?'field']`. A variable alone has none. */
 function stepOf(expression: Expression): readonly [operand?: Expression, step?: ReadStep] {
+  if (expression.kind === 'identifier') return [expression];
   if (expression.kind === 'select')
     return [expression.operand, { name: expression.field, strict: expression.mode === 'read' }];
   if (expression.kind !== 'call' || (expression.name !== '_[_]' && expression.name !== '_[?_]')) return [];

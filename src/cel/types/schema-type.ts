@@ -39,17 +39,17 @@ export function propertyName(field: string): string {
   );
 }
 
-/** The type of a structural schema. Values are unconverted JSON. Where several types are allowed, the type is dyn. */
-export function objectType(schema: JsonObject): CelType {
-  const type = schemaType(schema, 'the object');
+/** The type of a structural schema. Values are unconverted JSON. `number` is the type of its numbers. Where several types are allowed, the type is dyn. */
+export function objectType(schema: JsonObject, number = DOUBLE): CelType {
+  const type = schemaType(schema, 'the object', number);
   if (type.kind !== 'object') return type;
   return { ...type, fields: new Map([...type.fields, ...ROOT_FIELDS]) };
 }
 
-function schemaType(schema: JsonObject, path: string): CelType {
+function schemaType(schema: JsonObject, path: string, number: CelType): CelType {
   if (schema['x-kubernetes-int-or-string'] === true) return DYN;
-  if (schema['x-kubernetes-embedded-resource'] === true) return embeddedType(schema, path);
-  const type = structureOf(schema, path);
+  if (schema['x-kubernetes-embedded-resource'] === true) return embeddedType(schema, path, number);
+  const type = structureOf(schema, path, number);
   // An object type includes null. Other nullable values can be compared with null only as dyn.
   return schema.nullable === true && type.kind !== 'object' ? DYN : type;
 }
@@ -58,30 +58,30 @@ const SCALARS: ReadonlyMap<unknown, CelType> = new Map<unknown, CelType>([
   ['string', STRING],
   ['timestamp', TIMESTAMP], // never in CRDs: the type checks of admission policies use it
   ['integer', INT],
-  ['number', DOUBLE],
   ['boolean', BOOL],
 ]);
 
-function structureOf(schema: JsonObject, path: string): CelType {
+function structureOf(schema: JsonObject, path: string, number: CelType): CelType {
   const { type, items } = schema;
-  if (type === 'array') return listOf(isJsonObject(items) ? schemaType(items, `${path}[]`) : DYN);
-  return type === 'object' ? mapOrObject(schema, path) : (SCALARS.get(type) ?? DYN);
+  if (type === 'array') return listOf(isJsonObject(items) ? schemaType(items, `${path}[]`, number) : DYN);
+  if (type === 'object') return mapOrObject(schema, path, number);
+  return type === 'number' ? number : (SCALARS.get(type) ?? DYN);
 }
 
-function mapOrObject(schema: JsonObject, path: string): CelType {
+function mapOrObject(schema: JsonObject, path: string, number: CelType): CelType {
   const further = schema.additionalProperties;
-  if (isJsonObject(further)) return mapOf(STRING, schemaType(further, `${path}{}`));
+  if (isJsonObject(further)) return mapOf(STRING, schemaType(further, `${path}{}`, number));
   const open = schema['x-kubernetes-preserve-unknown-fields'] === true || further === true;
   const { properties } = schema;
-  if (!isJsonObject(properties)) return open ? DYN : objectOf(path, {}, false);
-  return objectOf(path, properties, open);
+  if (!isJsonObject(properties)) return open ? DYN : objectOf(path, {}, false, number);
+  return objectOf(path, properties, open, number);
 }
 
-function objectOf(path: string, properties: JsonObject, open: boolean): ObjectType {
+function objectOf(path: string, properties: JsonObject, open: boolean, number: CelType): ObjectType {
   const types = Object.keys(properties).map((property) => {
     const schema = ownValue(properties, property);
     const inner = path === 'the object' ? property : `${path}.${property}`;
-    return [property, isJsonObject(schema) ? schemaType(schema, inner) : DYN] as const;
+    return [property, isJsonObject(schema) ? schemaType(schema, inner, number) : DYN] as const;
   });
   return { kind: 'object', name: path, fields: fieldsOf(types), open };
 }
@@ -95,9 +95,9 @@ function fieldsOf(types: readonly (readonly [string, CelType])[]): ReadonlyMap<s
   );
 }
 
-function embeddedType(schema: JsonObject, path: string): CelType {
-  const type = structureOf({ ...schema, type: 'object' }, path);
-  const own = type.kind === 'object' ? type : objectOf(path, {}, true);
+function embeddedType(schema: JsonObject, path: string, number: CelType): CelType {
+  const type = structureOf({ ...schema, type: 'object' }, path, number);
+  const own = type.kind === 'object' ? type : objectOf(path, {}, true, number);
   return { ...own, fields: new Map([...own.fields, ...ROOT_FIELDS]) };
 }
 

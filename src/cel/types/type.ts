@@ -38,6 +38,12 @@ export const DYN: CelType = { kind: 'dyn' };
 /** Of the schema's type `number`: JSON does not distinguish 3 from 3.0. */
 export const NUMBER: CelType = { kind: 'dyn', isNumber: true };
 
+/** The types within the type that are known only during evaluation. */
+export function dynamicIn(type: CelType): readonly Extract<CelType, { kind: 'dyn' }>[] {
+  if (type.kind === 'dyn') return [type];
+  return 'parameters' in type ? type.parameters.flatMap(dynamicIn) : [];
+}
+
 const named = (name: string): CelType => ({ kind: 'named', name });
 export const BOOL = named('bool');
 export const INT = named('int');

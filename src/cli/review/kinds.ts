@@ -38,7 +38,7 @@ export function createKinds(objects: readonly PlacedObject[], storage: Storage) 
   const served = [
     ...builtInTypes({}, createServiceAllocators(storage)).map(withoutOwnChecks),
     definitionType,
-    ...FURTHER_BUILT_IN_KINDS.map((names) => toType(names, false)),
+    ...FURTHER_BUILT_IN_KINDS,
   ];
   const guessed = guessKinds(objects, createRegistry(served, storage));
   const registry = createRegistry([...served, ...guessed], storage);
@@ -107,8 +107,8 @@ const withoutOwnChecks = (type: ResourceType): ResourceType => ({
   strategy: { ...plainStrategy, ...pick(type.strategy, 'completeDefaults', 'nameProblem') },
 });
 
-function toType({ apiVersion, kind, resource, namespaced }: KindNames, custom: boolean): ResourceType {
-  const names = { apiVersion, kind, resource, fields: {}, description: '' };
+function toType(apiVersion: string, kind: string, namespaced: boolean, custom: boolean): ResourceType {
+  const names = { apiVersion, kind, resource: guessPlural(kind), fields: {}, description: '' };
   return { ...builtInKind({ ...names, ...(namespaced ? { namespaced } : {}) }), schema: ANYTHING, custom };
 }
 
@@ -122,7 +122,7 @@ function guessKinds(objects: readonly PlacedObject[], registry: ResourceRegistry
     const apiVersions = new Set(same.map(({ object }) => textIn(object, 'apiVersion')));
     const [storageVersion] = [...apiVersions].map((apiVersion) => splitApiVersion(apiVersion).version);
     return [...apiVersions].map((apiVersion) => ({
-      ...toType({ apiVersion, kind, resource: guessPlural(kind), namespaced }, true),
+      ...toType(apiVersion, kind, namespaced, true),
       ...(storageVersion === undefined ? {} : { storageVersion }),
     }));
   });
@@ -152,14 +152,6 @@ function versionsOf(object: JsonObject, registry: ResourceRegistry): readonly st
 
 export const groupOf = (object: JsonObject): string => splitApiVersion(textIn(object, 'apiVersion')).group;
 
-/** Built-in kinds that the machinery does not serve: only their names. @see `kubectl api-resources` of Kubernetes 1.37 */
-interface KindNames {
-  readonly apiVersion: string;
-  readonly kind: string;
-  readonly resource: string;
-  readonly namespaced: boolean;
-}
-
 const NAMESPACED: Readonly<Record<string, readonly string[]>> = {
   v1: 'Binding LimitRange PersistentVolumeClaim PodTemplate ReplicationController ResourceQuota'.split(' '),
   'apps/v1': ['ControllerRevision', 'DaemonSet', 'StatefulSet'],
@@ -183,13 +175,9 @@ const CLUSTER_SCOPED: Readonly<Record<string, readonly string[]>> = {
   'storage.k8s.io/v1': ['CSIDriver', 'CSINode', 'StorageClass', 'VolumeAttachment', 'VolumeAttributesClass'],
 };
 
-const FURTHER_BUILT_IN_KINDS: readonly KindNames[] = [NAMESPACED, CLUSTER_SCOPED].flatMap((table) =>
+/** Built-in kinds that the machinery does not serve: only their names. @see `kubectl api-resources` of Kubernetes 1.37 */
+const FURTHER_BUILT_IN_KINDS = [NAMESPACED, CLUSTER_SCOPED].flatMap((table) =>
   Object.entries(table).flatMap(([apiVersion, kinds]) =>
-    kinds.map((kind) => ({
-      apiVersion,
-      kind,
-      resource: guessPlural(kind),
-      namespaced: table === NAMESPACED,
-    })),
+    kinds.map((kind) => toType(apiVersion, kind, table === NAMESPACED, false)),
   ),
 );

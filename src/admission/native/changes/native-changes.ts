@@ -5,7 +5,7 @@ import { paramsProblem, readsOwnNamespace } from '../native-params.ts';
 import { isOfCustomKinds, unknownFieldProblem } from './built-in-fields.ts';
 import { orderProblem } from './change-order.ts';
 import { repeatProblem } from './repeatable.ts';
-import { CelError, compileCel, type CelProgram } from '../../../cel/cel.ts';
+import { compileCel, type CelProgram } from '../../../cel/cel.ts';
 import { overlapAny, parentsNeeded, pathsWritten, valuesRead, fieldsPath, type Path } from './paths.ts';
 import type { Segment } from '../../../json/field-path.ts';
 import { isJsonArray, isJsonObject, type JsonValue } from '../../../json/json.ts';
@@ -14,7 +14,7 @@ import { exactTypeOf, variablesFor } from '../variable-types.ts';
 import { below, memberOf, patch, ROOT, patchesOf, patchesText, type Place, type Patches } from './patches.ts';
 import { MUTATION_MESSAGES } from '../../../cel/compile/compiler.ts';
 import type { CompiledExpression } from '../../policy/expressions/expression.ts';
-import { mapText, NeedsWebhook, readerOf } from './written-value.ts';
+import { mapText, NeedsWebhook, readerOf, typeOf } from './written-value.ts';
 
 type Change = CompiledPolicy['defaults'][number] | CompiledPolicy['mutations'][number];
 
@@ -208,7 +208,10 @@ function compileNativeMutation(policy: CompiledPolicy, mutation: CompiledMutatio
     const reader = readerOf(policy, change.program.expression);
     const patches = patchesOf(mutation, reader);
     const list = patchesText(patches, reader.textOf, filledBy(policy));
-    const parts = [...reader.used].map((text): CompiledExpression => ({ ...change, program: dynamic(text) }));
+    const parts = [...reader.used].map((text): CompiledExpression => ({
+      ...change,
+      program: compileCel(text, DYNAMIC),
+    }));
     const all = condition === undefined ? parts : [condition, ...parts];
     const problem =
       identityProblem(mutation) ??
@@ -233,8 +236,6 @@ const filledBy = ({ defaults }: CompiledPolicy): readonly (readonly string[])[] 
   });
 
 const DYNAMIC = ['object', 'oldObject', 'request', 'namespaceObject', 'variables', 'params'];
-
-const dynamic = (text: string) => compileCel(text, DYNAMIC);
 
 const isTrue = ({ program }: CompiledExpression): string =>
   program.type === 'bool' ? `(${program.expression}\n)` : `((${program.expression}\n) ? true : false)`;
@@ -265,14 +266,6 @@ const LONGEST = 50_000;
 
 function checkResult(policy: CompiledPolicy, text: string): void {
   if (text.length > LONGEST) throw new NeedsWebhook('its expression would be too long');
-  try {
-    const { type } = compileCel(text, variablesFor(policy), {
-      uniformLiterals: true,
-      messages: MUTATION_MESSAGES,
-    });
-    if (type !== 'list(JSONPatch)') throw new NeedsWebhook('its expression changes nothing');
-  } catch (error) {
-    if (!(error instanceof CelError)) throw error;
-    throw new NeedsWebhook(`the API server refuses its expression: ${error.message}`);
-  }
+  const type = typeOf(text, variablesFor(policy), { messages: MUTATION_MESSAGES });
+  if (type !== 'list(JSONPatch)') throw new NeedsWebhook('its expression changes nothing');
 }

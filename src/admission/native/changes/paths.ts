@@ -1,11 +1,11 @@
-import { CelError, type CelProgram } from '../../../cel/cel.ts';
+import { type CelProgram, onCelError } from '../../../cel/cel.ts';
 import { withoutDyn, type Expression } from '../../../cel/syntax/expression.ts';
 import { parseExpression } from '../../../cel/syntax/parse.ts';
 import { readPaths, type ReadStep } from '../../../cel/syntax/used-fields.ts';
 import type { Segment } from '../../../json/field-path.ts';
 import { unescapePart } from '../../../json/json-patch.ts';
 import type { CompiledMutation, CompiledPolicy } from '../../policy/compiled-policy.ts';
-import { variablesOf } from '../variable-types.ts';
+import { withVariables } from '../../policy/expressions/expression.ts';
 
 /** The field and everything in it; an empty path is the whole object. */
 export type Path = readonly Segment[];
@@ -46,19 +46,18 @@ export function existenceRead(policy: CompiledPolicy, program: CelProgram): read
 }
 
 const stepsIn = (policy: CompiledPolicy, program: CelProgram): readonly (readonly ReadStep[])[] =>
-  [program, ...variablesOf(policy, program).map(({ expression }) => expression.program)].flatMap(
-    ({ expression }) => readPaths(parseExpression(expression).expression, 'object'),
+  withVariables(policy, [program]).flatMap(({ expression }) =>
+    readPaths(parseExpression(expression).expression, 'object'),
   );
 
-export function pathsWritten({ type, change }: CompiledMutation): readonly Path[] {
-  try {
-    const { expression } = parseExpression(change.program.expression);
-    return type === 'Merge' ? mergedBelow(ANYTHING, expression) : patchedBy(expression);
-  } catch (error) {
-    if (!(error instanceof CelError)) throw error;
-    return [ANYTHING];
-  }
-}
+export const pathsWritten = ({ type, change }: CompiledMutation): readonly Path[] =>
+  onCelError(
+    () => {
+      const { expression } = parseExpression(change.program.expression);
+      return type === 'Merge' ? mergedBelow(ANYTHING, expression) : patchedBy(expression);
+    },
+    () => [ANYTHING],
+  );
 
 function mergedBelow(path: Path, written: Expression): readonly Path[] {
   const expression = withoutDyn(written);

@@ -1,4 +1,4 @@
-import { CelError, compileCel, type CelVariables } from '../../../cel/cel.ts';
+import { compileCel, type CelOptions, type CelVariables, onCelError } from '../../../cel/cel.ts';
 import { withoutDyn, type Entry, type Expression } from '../../../cel/syntax/expression.ts';
 import { parseExpression } from '../../../cel/syntax/parse.ts';
 import type { CompiledPolicy } from '../../policy/compiled-policy.ts';
@@ -36,18 +36,17 @@ export function readerOf(policy: CompiledPolicy, source: string): Reader {
     expression,
     used,
     textOf: (part) => `(${plain(part)}\n)`,
-    typeOf: (part) => typeOf(plain(part), known),
+    typeOf: (part) => typeOf(plain(part), known, { exactTypes: true }),
   };
 }
 
-function typeOf(text: string, variables: CelVariables): string {
-  try {
-    return compileCel(text, variables, { uniformLiterals: true, exactTypes: true }).type;
-  } catch (error) {
-    if (!(error instanceof CelError)) throw error;
-    throw new NeedsWebhook(`the API server refuses its expression: ${error.message}`);
-  }
-}
+export const typeOf = (text: string, variables: CelVariables, options: CelOptions): string =>
+  onCelError(
+    () => compileCel(text, variables, { uniformLiterals: true, ...options }).type,
+    ({ message }) => {
+      throw new NeedsWebhook(`the API server refuses its expression: ${message}`);
+    },
+  );
 
 export function writtenBy(written: Expression, reader: Reader): Written {
   const expression = withoutDyn(written);

@@ -5,7 +5,7 @@ import { matchesSelector, normaliseSelector } from '../../../json/label-selector
 import { type Report, trySelector } from '../problem.ts';
 import { quote } from '../../../json/printable.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
-import { isJsonObject, memoizeWeak } from '../../../json/json.ts';
+import { isJsonObject, memoizeWeak, pick } from '../../../json/json.ts';
 import type { GroupResource, KubeObject } from '../../../json/kube-object.ts';
 import { NAMESPACES } from '../object-ref.ts';
 import type { AdmissionContext, AuditContext } from '../world.ts';
@@ -25,9 +25,9 @@ export function unknownCheck(check: string, { validate }: AdmissionPolicySpec): 
 export function compileExceptions(spec: AdmissionPolicySpec, report: Report): readonly CompiledException[] {
   return (spec.exceptions ?? []).map((exception, index): CompiledException => {
     const where = `spec.exceptions[${index}]`;
-    const { name, users, groups, namespaces, names, checks, objectSelector: labels } = exception;
+    const { users, groups, namespaces, names, checks = [], objectSelector: labels } = exception;
     const objectSelector = trySelector(labels, `${where}.objectSelector`, report);
-    for (const check of checks ?? []) {
+    for (const check of checks) {
       const problem = unknownCheck(check, spec);
       if (problem !== undefined) report(`${where}.checks`, problem);
     }
@@ -38,17 +38,7 @@ export function compileExceptions(spec: AdmissionPolicySpec, report: Report): re
       const message = `${quote(exception.expiresAt)} is not a time such as 2026-12-31T00:00:00Z`;
       report(`${where}.expiresAt`, message);
     }
-    return {
-      name,
-      expiresAt,
-      users,
-      groups,
-      namespaces,
-      names,
-      objectSelector,
-      checks,
-      resources: undefined,
-    };
+    return { ...exception, expiresAt, objectSelector };
   });
 }
 
@@ -74,7 +64,9 @@ export function exemptionOf(
 ): Exemption {
   const all = [...policy.exceptions, ...grantsFor(policy, request, grants)];
   if (all.length === 0) return NONE;
-  const applying = all.filter((exception) => applies(exception, request, now));
+  const applying = all.filter(
+    (one) => (one.expiresAt === undefined || now < one.expiresAt) && isSubject(one, request),
+  );
   if (applying.length === 0) return NONE;
   return {
     covers: (group, name) =>
@@ -118,9 +110,6 @@ export function exemptionOfStored(
   return exemptionOf(policy, stored, { now });
 }
 
-const applies = (exception: CompiledException, request: Excusable, now: number): boolean =>
-  (exception.expiresAt === undefined || now < exception.expiresAt) && isSubject(exception, request);
-
 export function isSubject(
   { users, groups, namespaces, names, resources, objectSelector }: CompiledException,
   { userInfo, resource, namespace, name, object, oldObject }: Excusable,
@@ -145,16 +134,14 @@ function isListed(patterns: readonly string[], text: string): boolean {
 /** Undefined if its selector or its time is not valid. */
 function compileGrant({ metadata, spec }: PolicyException): CompiledException | undefined {
   const { namespace, name = '' } = metadata;
-  const { objects, users, groups, checks } = spec;
+  const { objects } = spec;
   const { selector, problems } = normaliseSelector(objects.objectSelector, 'spec.objects.objectSelector');
   const expiresAt = Date.parse(spec.expiresAt);
   if (namespace === undefined || problems.length > 0 || Number.isNaN(expiresAt)) return undefined;
   return {
     name: `${namespace}/${name}`,
+    ...pick(spec, 'users', 'groups', 'checks'),
     expiresAt,
-    users,
-    groups,
-    checks,
     namespaces: [namespace],
     names: objects.names,
     resources: objects.resources?.map(toGroupResource),

@@ -1,5 +1,12 @@
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
-import { compileCel, CelError, type CelProgram, type CelVariableType } from '../../../cel/cel.ts';
+import {
+  compileCel,
+  CelError,
+  type CelProgram,
+  type CelVariableType,
+  onCelError,
+  readsField,
+} from '../../../cel/cel.ts';
 import { ADMISSION_VARIABLES } from '../../../cel/match-condition.ts';
 import { allReads, type CompiledExpression, type CompiledVariable, type Reads } from './expression.ts';
 import type { JsonObject } from '../../../json/json.ts';
@@ -17,9 +24,9 @@ export type CompileExpression = (
   options?: { readonly refs: boolean; readonly authorizer?: boolean },
 ) => CompiledExpression | undefined;
 
-const NAMES = ['object', 'oldObject', 'request', 'namespaceObject', 'variables'] as const;
+export const NAMES = ['object', 'oldObject', 'request', 'namespaceObject', 'variables'] as const;
 
-const AUTHORIZER = ['authorizer', 'authorizer.requestResource'] as const;
+export const AUTHORIZER = ['authorizer', 'authorizer.requestResource'] as const;
 
 /** @param schemas an expression must type-check against at least one of them */
 export function createExpressionCompiler(
@@ -43,7 +50,7 @@ export function createExpressionCompiler(
   const compile: CompileExpression = (text, where, result, { refs, authorizer = refs } = { refs: true }) => {
     if (text === undefined) return undefined;
     const known = [...names, ...(refs ? ['refs'] : []), ...(authorizer ? AUTHORIZER : [])];
-    try {
+    const compiled = () => {
       const program = compileCel(text, typesOf(known), result === 'any' ? {} : { result });
       checkFields(program, declared, visible);
       types.check(text, known, result);
@@ -51,12 +58,12 @@ export function createExpressionCompiler(
       if (!refs && reads.refs.size > 0) throw new CelError(READS_TARGETS);
       if (!refs && reads.authorizer) throw new CelError(ASKS);
       return { program, reads };
-    } catch (error) {
-      if (!(error instanceof CelError)) throw error;
+    };
+    return onCelError(compiled, (error) => {
       const { message, place } = explainCel(error, text, { names: known, ...declared });
       report(where, message, error.unknown?.kind === 'field' ? 'UnknownField' : 'InvalidExpression', place);
       return undefined;
-    }
+    });
   };
   for (const [index, { name, expression }] of given.entries()) {
     const where = `spec.variables[${index}]`;
@@ -70,7 +77,7 @@ export function createExpressionCompiler(
 }
 
 /** The type of `authorizer` decides which functions it has. */
-const typesOf = (names: readonly string[]) =>
+export const typesOf = (names: readonly string[]) =>
   Object.fromEntries(
     names.map((name) => {
       const known = name.startsWith('authorizer') ? ADMISSION_VARIABLES[name] : undefined;
@@ -85,12 +92,12 @@ const READS_TARGETS =
   'uses a variable that reads refs: defaults and mutations cannot read targets, because they run before references are checked';
 
 function readsOf(
-  { reads }: CelProgram,
+  program: CelProgram,
   variables: readonly CompiledVariable[],
   { references }: Declared,
 ): Reads {
-  const fields = reads.get('variables');
-  const isUsed = ({ name }: CompiledVariable) => fields === 'all' || fields?.has(name) === true;
+  const { reads } = program;
+  const isUsed = ({ name }: CompiledVariable) => readsField(program, 'variables', name);
   const targets = reads.get('refs') ?? [];
   const own: Reads = {
     oldObject: reads.has('oldObject'),
@@ -186,28 +193,22 @@ function createTypeCheck(schemas: readonly JsonObject[] | undefined) {
   return {
     /** @throws CelError if the expression type-checks against none of the schemas */
     check: (text: string, names: readonly string[], result: 'bool' | 'string' | 'any'): void => {
-      let first: CelError | undefined;
-      for (const typing of typings) {
-        try {
-          programIn(typing, text, names, result);
-          return;
-        } catch (error) {
-          if (!(error instanceof CelError)) throw error;
-          first ??= error;
-        }
-      }
-      if (first !== undefined) throw first;
+      const errors = typings.map((typing) =>
+        onCelError(
+          () => void programIn(typing, text, names, result),
+          (error) => error,
+        ),
+      );
+      const [first] = errors;
+      if (first !== undefined && !errors.includes(undefined)) throw first;
     },
     /** Later expressions can use the variable with this type. */
     declare: (name: string, text: string, names: readonly string[]): void => {
-      for (const typing of typings) {
-        try {
-          typing.variables[name] = { result: programIn(typing, text, names, 'any') };
-        } catch (error) {
-          if (!(error instanceof CelError)) throw error;
-          typing.variables[name] = 'dyn';
-        }
-      }
+      for (const typing of typings)
+        typing.variables[name] = onCelError(
+          () => ({ result: programIn(typing, text, names, 'any') }),
+          () => 'dyn',
+        );
     },
   };
 }

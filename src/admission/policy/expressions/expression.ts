@@ -1,4 +1,4 @@
-import { CelError, type CelProgram } from '../../../cel/cel.ts';
+import { CelError, type CelProgram, readsField } from '../../../cel/cel.ts';
 import { CelCostError } from '../../../cel/cel-error.ts';
 import { CEL_COST_LIMIT, type CelBudget, celValue, lazyCelMap } from '../../../cel/values/values.ts';
 import { type CelAuthorize, authorizerValues, CHECK_COST } from '../../../cel/library/authorizer.ts';
@@ -32,6 +32,24 @@ export interface CompiledVariable {
   readonly name: string;
   readonly expression: CompiledExpression;
 }
+
+interface Variables {
+  readonly variables: readonly CompiledVariable[];
+}
+
+/** The variables that the programs use, directly or through others, in their order. */
+export const variablesOf = ({ variables }: Variables, programs: readonly CelProgram[]) =>
+  // A variable can use only the variables before it.
+  variables.reduceRight<readonly CompiledVariable[]>((used, variable) => {
+    const readers = [...programs, ...used.map(({ expression }) => expression.program)];
+    return readers.some((one) => readsField(one, 'variables', variable.name)) ? [variable, ...used] : used;
+  }, []);
+
+/** The programs, and those of the variables that they use. */
+export const withVariables = (policy: Variables, programs: readonly CelProgram[]): readonly CelProgram[] => [
+  ...programs,
+  ...variablesOf(policy, programs).map(({ expression }) => expression.program),
+];
 
 /** The variables of expressions, as JSON. Undefined becomes null. */
 export interface Inputs {

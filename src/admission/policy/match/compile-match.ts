@@ -110,7 +110,7 @@ function compileConditions(
     };
     if (expression.trim() === '') return invalid('is empty: write a CEL expression');
     try {
-      const program = compileMatchCondition(expression, { unconverted });
+      const program = compileMatchCondition(expression, unconverted);
       const { needs } = program;
       if (needs !== undefined && needs.minor > (server ?? needs.minor))
         return invalid(

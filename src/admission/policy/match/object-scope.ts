@@ -1,4 +1,4 @@
-import { CelError, type CelProgram } from '../../../cel/cel.ts';
+import { type CelProgram, onCelError } from '../../../cel/cel.ts';
 import { isDnsLabel, isObjectName, type KubeObject, type ObjectRef } from '../../../json/kube-object.ts';
 import type { CompiledPolicy } from '../compiled-policy.ts';
 import { matchesSelector } from '../../../json/label-selector.ts';
@@ -55,14 +55,11 @@ const meetsConditions = (
 ): boolean => !conditionsOnObject.some((condition) => isFalse(condition, object));
 
 /** A condition that cannot be evaluated is not false: the API server refuses the request or calls the webhook. */
-function isFalse({ evaluate }: CelProgram, object: object): boolean {
-  try {
-    return evaluate({ object }) === false;
-  } catch (error) {
-    if (error instanceof CelError) return false;
-    throw error;
-  }
-}
+const isFalse = ({ evaluate }: CelProgram, object: object): boolean =>
+  onCelError(
+    () => evaluate({ object }) === false,
+    () => false,
+  );
 
 /** Whether the policy selects the stored object now. @throws if a live read fails */
 export async function isGovernedNow(

@@ -3,6 +3,7 @@ import { parseExpression } from '../../../cel/syntax/parse.ts';
 import { readPaths } from '../../../cel/syntax/used-fields.ts';
 import { isJsonObject, type JsonValue, listIn, objectIn } from '../../../json/json.ts';
 import type { CompiledPolicy } from '../compiled-policy.ts';
+import { withVariables } from '../expressions/expression.ts';
 import { covers, splitResource } from './resource-pattern.ts';
 import { type Subresource, SUBRESOURCES } from './subresources.ts';
 
@@ -77,39 +78,23 @@ function fieldsRead(policy: CompiledPolicy): readonly Path[] {
     ...unique.flatMap((rule) => rule.paths),
   ].map(({ segments }) => segments.map((one) => (one.kind === 'field' ? one.name : '*')));
   const { schema } = spec.validate ?? {};
+  const conditions = policy.warnings.flatMap(({ condition = [] }) => condition);
+  const programs = [...policy.rules.map((rule) => rule.expression), ...conditions].map((one) => one.program);
   const read = [
     ...paths,
     ...(schema === undefined ? [] : fieldsOfSchema(schema as JsonValue, [])),
     ...(selects ? [['metadata', 'labels']] : []),
-    ...match.matchConditions.flatMap(({ expression }) => fieldsOf(expression)),
-    ...expressionsOf(policy).flatMap(fieldsOf),
+    ...[...match.matchConditions, ...withVariables(policy, programs)].flatMap(fieldsOf),
   ];
   // A check of the containers is also about those that are added later.
   const isOfContainers = ([part, name]: Path) => part === 'spec' && name === 'containers';
   return read.some(isOfContainers) ? [...read, ['spec', 'ephemeralContainers']] : read;
 }
 
-function fieldsOf(text: string): readonly Path[] {
-  const { expression } = parseExpression(text);
-  const steps = ['object', 'oldObject'].flatMap((name) => readPaths(expression, name));
+function fieldsOf({ expression }: { readonly expression: string }): readonly Path[] {
+  const parsed = parseExpression(expression).expression;
+  const steps = ['object', 'oldObject'].flatMap((name) => readPaths(parsed, name));
   return steps.map((path) => path.map(({ name }) => name));
-}
-
-/** With the variables that they use, even through other variables. */
-function expressionsOf({ rules, warnings, variables }: CompiledPolicy): readonly string[] {
-  const checks = [
-    ...rules.map(({ expression }) => expression),
-    ...warnings.flatMap(({ condition = [] }) => condition),
-  ];
-  // A variable can use only the variables before it.
-  const used = variables.reduceRight((all, { name, expression }) => {
-    const isUsed = all.some(({ program }) => {
-      const fields = program.reads.get('variables');
-      return fields === 'all' || fields?.has(name);
-    });
-    return isUsed ? [...all, expression] : all;
-  }, checks);
-  return used.map(({ program }) => program.expression);
 }
 
 /** A schema with other keywords can read any field below. */

@@ -31,29 +31,36 @@ export function unservedKinds(
 ): UnservedKinds | undefined {
   const { apiGroups, resources, apiVersions } = match;
   const groups = apiGroups.filter((group) => !group.includes(ANY));
-  const served = groups.map((group) => ({ group, all: servedIn(group) }));
-  const isUnknown = groups.length < apiGroups.length || served.some(({ all }) => all === undefined);
+  const served = groups.map((group) => servedIn(group)?.map((one) => ({ ...one, group })));
+  const isUnknown = groups.length < apiGroups.length || served.includes(undefined);
   if (isUnknown || !resources.every(isResourcePattern)) return undefined;
+  const kinds = served.flatMap((all = []) => all);
   const names = [...new Set(resources.map((pattern) => splitResource(pattern).resource))];
-  const isNamed = ({ resource }: ServedResource) => names.includes(ANY) || names.includes(resource);
-  const named = served.flatMap(({ all = [] }) => all.filter(isNamed));
-  const isInVersion = ({ version }: ServedResource) =>
-    apiVersions.includes(ANY) || apiVersions.includes(version);
-  const wrong = resources.flatMap((pattern) => unservedSubresource(pattern, served) ?? []);
+  const named = kinds.filter(({ resource }) => names.includes(ANY) || names.includes(resource));
+  const isInVersion = named.some(({ version }) => apiVersions.includes(ANY) || apiVersions.includes(version));
+  const wrong = resources.flatMap((pattern) => unservedSubresource(pattern, groups, kinds) ?? []);
   const message =
-    unservedResource(names, served, knownGroups) ??
-    unservedGroup(names, served, isNamed) ??
-    (named.some(isInVersion) ? undefined : unservedVersion(match, named, groups)) ??
+    unservedResource(names, groups, kinds, knownGroups) ??
+    unservedGroup(names, groups, named) ??
+    (isInVersion ? undefined : unservedVersion(match, named)) ??
     wrong[0];
-  const isEverything = !named.some(isInVersion) || wrong.length === resources.length;
+  const isEverything = !isInVersion || wrong.length === resources.length;
   return message === undefined ? undefined : { message, isEverything };
 }
 
+interface Served extends ServedResource {
+  readonly group: string;
+}
+
 /** Subresources of other releases of Kubernetes are right: a policy may name them in advance. */
-function unservedSubresource(pattern: string, served: Served): string | undefined {
+function unservedSubresource(
+  pattern: string,
+  groups: readonly string[],
+  kinds: readonly Served[],
+): string | undefined {
   const { resource, subResource } = splitResource(pattern);
-  const recorded = SUBRESOURCES.filter(({ group }) => served.some((one) => one.group === group));
-  const existing = [...served.flatMap(({ all = [] }) => all), ...recorded]
+  const recorded = SUBRESOURCES.filter(({ group }) => groups.includes(group));
+  const existing = [...kinds, ...recorded]
     .map((one) => splitResource(one.resource))
     .filter((one) => resource === ANY || one.resource === resource)
     .map((one) => one.subResource);
@@ -63,27 +70,29 @@ function unservedSubresource(pattern: string, served: Served): string | undefine
   return `the API server serves no ${pattern}. Subresources of ${resource}: ${correction}`;
 }
 
-type Served = readonly { readonly group: string; readonly all: readonly ServedResource[] | undefined }[];
-
 function unservedResource(
   names: readonly string[],
-  served: Served,
+  groups: readonly string[],
+  kinds: readonly Served[],
   knownGroups: readonly string[],
 ): string | undefined {
-  const isServed = (name: string) =>
-    name === ANY || served.some(({ all = [] }) => all.some(({ resource }) => resource === name));
-  const resource = names.find((name) => !isServed(name));
+  const resource = names.find((name) => name !== ANY && !kinds.some((one) => one.resource === name));
   if (resource === undefined) return undefined;
-  const kinds = served.map(({ group }) => groupResourceName({ group, resource }));
-  return missing(kinds, meantResource(resource, served) ?? meantGroup(resource, served, knownGroups));
+  const empty = groups.find((group) => !kinds.some((one) => one.group === group));
+  const group = empty === undefined ? undefined : nearest(empty, knownGroups, 2);
+  const inGroup = group === undefined ? undefined : groupResourceName({ group, resource });
+  return missing(
+    groups.map((one) => groupResourceName({ group: one, resource })),
+    meantResource(resource, groups, kinds) ?? inGroup,
+  );
 }
 
 function unservedGroup(
   names: readonly string[],
-  served: Served,
-  isNamed: (one: ServedResource) => boolean,
+  groups: readonly string[],
+  named: readonly Served[],
 ): string | undefined {
-  const group = served.find(({ all = [] }) => !all.some(isNamed))?.group;
+  const group = groups.find((one) => !named.some((kind) => kind.group === one));
   if (group === undefined) return undefined;
   return names.includes(ANY)
     ? missing([`resource of the group ${group}`])
@@ -96,33 +105,21 @@ const missing = (names: readonly string[], meant?: string): string =>
     ? 'install its CustomResourceDefinition, or correct spec.match'
     : `did you mean ${meant}?`);
 
-function meantResource(resource: string, served: Served): string | undefined {
+function meantResource(
+  resource: string,
+  groups: readonly string[],
+  kinds: readonly Served[],
+): string | undefined {
   const elsewhere = SUBRESOURCES.find((one) => splitResource(one.resource).resource === resource)?.group;
-  if (elsewhere !== undefined && !served.some(({ group }) => group === elsewhere))
+  if (elsewhere !== undefined && !groups.includes(elsewhere))
     return groupResourceName({ group: elsewhere, resource });
-  const candidates = served.flatMap(({ group, all = [] }) =>
-    all.map((one) => ({ group, resource: one.resource })),
-  );
-  const meant = nearest(
-    resource,
-    candidates.map((one) => one.resource),
-  );
-  const found = candidates.find((one) => one.resource === meant);
+  const names = kinds.map((one) => one.resource);
+  const found = kinds[names.indexOf(nearest(resource, names) ?? '')];
   return found && groupResourceName(found);
 }
 
-function meantGroup(resource: string, served: Served, knownGroups: readonly string[]): string | undefined {
-  const empty = served.find(({ all = [] }) => all.length === 0)?.group;
-  const group = empty === undefined ? undefined : nearest(empty, knownGroups, 2);
-  return group === undefined ? undefined : groupResourceName({ group, resource });
-}
-
-function unservedVersion(
-  { apiVersions }: Governs,
-  named: readonly ServedResource[],
-  [group = '']: readonly string[],
-): string {
+function unservedVersion({ apiVersions }: Governs, named: readonly Served[]): string {
   const versions = [...new Set(named.map(({ version }) => version))].join(', ');
-  const name = groupResourceName({ group, resource: named[0]?.resource ?? ANY });
+  const name = named.slice(0, 1).map(groupResourceName).join('');
   return `the API server serves ${name} in ${versions}, and not in ${apiVersions.join(', ')}: correct spec.match.apiVersions`;
 }

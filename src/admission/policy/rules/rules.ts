@@ -1,5 +1,5 @@
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
-import { CelError, type CelProgram } from '../../../cel/cel.ts';
+import { type CelError, onCelError } from '../../../cel/cel.ts';
 import { CelCostError } from '../../../cel/cel-error.ts';
 import type {
   CompiledAuditAnnotation,
@@ -48,22 +48,15 @@ export function compileRules(
   });
 }
 
-function reportNoObject({ program }: CompiledExpression, onlyDelete: boolean, where: string, report: Report) {
-  const fields = program.reads.get('object') ?? 'all';
+function reportNoObject(expression: CompiledExpression, onlyDelete: boolean, where: string, report: Report) {
+  const { reads } = expression.program;
+  if ((reads.get('object') ?? 'all') === 'all') return;
+  const withoutObject: Evaluate = ({ program }) => program.evaluate({ object: null });
   // Whether other rules fail depends on the request.
-  if (fields === 'all' || !(onlyDelete || (program.reads.size === 1 && failsWithoutObject(program)))) return;
+  const fails = onlyDelete || (reads.size === 1 && attempt(withoutObject, expression).kind === 'failed');
   const advice = onlyDelete ? '' : ", or request.operation == 'DELETE' || …";
-  report(where, `reads object, which is null on DELETE: write oldObject${advice}`, 'InvalidExpression');
-}
-
-function failsWithoutObject(program: CelProgram): boolean {
-  try {
-    program.evaluate({ object: null });
-    return false;
-  } catch (error) {
-    if (!(error instanceof CelError)) throw error;
-    return true;
-  }
+  if (fails)
+    report(where, `reads object, which is null on DELETE: write oldObject${advice}`, 'InvalidExpression');
 }
 
 const CODES = { Unauthorized: 401, Forbidden: 403, Invalid: 422, RequestEntityTooLarge: 413 } as const;
@@ -153,12 +146,10 @@ export function attempt(
 ):
   | { readonly kind: 'value'; readonly value: unknown }
   | { readonly kind: 'failed'; readonly error: CelError } {
-  try {
-    return { kind: 'value', value: evaluate(expression) };
-  } catch (error) {
-    if (!(error instanceof CelError)) throw error;
-    return { kind: 'failed', error };
-  }
+  return onCelError(
+    () => ({ kind: 'value', value: evaluate(expression) }),
+    (error) => ({ kind: 'failed', error }),
+  );
 }
 
 /**
@@ -259,10 +250,8 @@ export function evaluateNotices(
 function annotationText(value: unknown): string {
   if (value === undefined || value === null) return '';
   if (typeof value === 'string') return value;
-  try {
-    return stringifyJson(celToJson(value));
-  } catch (error) {
-    if (!(error instanceof CelError)) throw error;
-    return `(${error.message})`;
-  }
+  return onCelError(
+    () => stringifyJson(celToJson(value)),
+    ({ message }) => `(${message})`,
+  );
 }
