@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -8,11 +8,15 @@ import { createLog, createTimestamp } from './log.ts';
 
 const SECRETS = { 'tls.key': 'S3CRET', data: 'S3CRET', stringData: 'S3CRET', token: 'S3CRET' };
 
-/** The log after one line for each of `fields`. */
-async function logged(...fields: readonly object[]): Promise<{ text: string; lines: readonly unknown[] }> {
+function newFile(): string {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-log-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
-  const file = join(folder, 'log');
+  return join(folder, 'log');
+}
+
+/** The log after one line for each of `fields`. */
+async function logged(...fields: readonly object[]): Promise<{ text: string; lines: readonly unknown[] }> {
+  const file = newFile();
   const log = createLog('info', 'one', file);
   for (const one of fields) log.info(one, 'said');
   await new Promise((resolve) => log.flush(resolve));
@@ -79,4 +83,13 @@ test('an error of a request is logged without its stack, which shows only where 
   expect(lines).toMatchObject([{ err: { type: 'NetworkError' } }, {}, { err: { stack: own.stack } }]);
   const hasStack = lines.map((line) => 'stack' in (line as { readonly err: object }).err);
   expect(hasStack).toEqual([false, false, true]);
+});
+
+test('a slow disk or pipe does not hold up the requests: even a full buffer is written in the background', async () => {
+  const file = newFile();
+  writeFileSync(file, '');
+  const log = createLog('info', 'one', file);
+  log.info({ all: 'a'.repeat(40_000) }, 'said');
+  expect(readFileSync(file, 'utf8')).toBe('');
+  await expect.poll(() => readFileSync(file, 'utf8')).toContain('said');
 });

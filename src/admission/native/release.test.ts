@@ -172,3 +172,29 @@ test('the webhook fills the defaults of objects that are being deleted', () => {
       .length;
   expect([defaultsFor({}), defaultsFor({ deletionTimestamp: '2026-01-01T00:00:00Z' })]).toEqual([0, 1]);
 });
+
+test.each<[JsonObject, JsonObject, boolean]>([
+  [{ if: { required: ['a'] }, then: { required: ['b'] } }, {}, true],
+  [{ if: { required: ['a'] }, then: { required: ['b'] } }, { a: 1 }, false],
+  [{ if: { required: ['a'] }, else: { required: ['b'] } }, { a: 1 }, true],
+  [{ if: { required: ['a'] }, else: { required: ['b'] } }, {}, false],
+])(
+  'a negated schema without one of its branches is compiled exactly: %j holds for %j: %s',
+  (not, value, holds) => {
+    const policy = policyOf({ validate: { schema: { not } } });
+    const [check] = compileNative(policy, { ownNamespace: 'g', restorers: [], others: [] }).checks;
+    const condition = check?.by === 'APIServer' ? check.validations[0]?.expression : undefined;
+    const [variable = ''] = /(?<=variables\.)\w+/.exec(condition ?? '') ?? [];
+    const expression = compileCel(condition ?? '', { variables: 'dyn' });
+    expect(expression.evaluate({ variables: { [variable]: [value] } })).toBe(!holds);
+  },
+);
+
+test('an audit annotation that is too long for the API server stays in the webhook', () => {
+  const enforcerOf = (bytes: number) => {
+    const valueExpression = JSON.stringify('x'.repeat(bytes - 2));
+    const policy = policyOf({ auditAnnotations: [{ key: 'a', valueExpression }] });
+    return compileNative(policy, { ownNamespace: 'g', restorers: [], others: [] }).checks.map(({ by }) => by);
+  };
+  expect([enforcerOf(5_120), enforcerOf(5_121)]).toEqual([['APIServer'], ['Webhook']]);
+});

@@ -295,12 +295,22 @@ describe('a rotation', () => {
 
   const targetsWithout = () => ({ vetoing: ['CustomResourceDefinition x'], delaying: ['ConfigMap prod/x'] });
 
+  const OWN = 'ConfigMap gatehouse-system/gatehouse-cabundle';
+
   test.each<[string, LeaderChange, string]>([
     ['a stale target, and names it', { evidence: { targetsWithout } }, 'CustomResourceDefinition x'],
     [
       'the bundle that Gatehouse publishes, even if the other targets report its root',
       { onAuthority: () => undefined }, // the ConfigMap keeps its first bundle
-      'ConfigMap gatehouse-system/gatehouse-cabundle',
+      OWN,
+    ],
+    [
+      'all targets, and names each once',
+      {
+        onAuthority: () => undefined,
+        evidence: { targetsWithout: () => ({ vetoing: [OWN, 'CRD x'], delaying: [] }) },
+      },
+      `without its root: ${OWN}, CRD x`,
     ],
   ])('T7: waits for %s', async (_what, change, target) => {
     await leading();

@@ -1,7 +1,7 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 
 import type { UniqueClaim } from '../../api/unique-claim.ts';
-import { createClaims, createNamespaceCheck, createIntents, finishIntent } from './claims.ts';
+import { createClaims, createNamespaceCheck, createIntents, createPace, finishIntent } from './claims.ts';
 import { createClaimsInMemory, SETTLE_MS } from '../../../test/support/admission/claims.ts';
 import { GROUP, policyOf } from '../../../test/support/admission/policy.ts';
 import { resourceOf } from '../../../test/support/definitions.ts';
@@ -55,6 +55,15 @@ test('a namespace is read once a minute; a missing namespace is read each time',
   expect(found).toEqual([true, true, false, false]);
   expect(asked).toEqual(['shop', 'gone', 'gone']);
 });
+
+test('writes wait for their turn, however long the process has run', async () => {
+  const clock = vi.spyOn(performance, 'now').mockReturnValue(3_600_000);
+  const pace = createPace(50);
+  const began = Date.now();
+  await Promise.all([pace(NEVER), pace(NEVER), pace(NEVER)]);
+  clock.mockRestore();
+  expect(Date.now() - began).toBeGreaterThanOrEqual(35); // timers round
+}, 5_000);
 
 const NOW = Date.parse('2026-11-27');
 const POLICY = policyOf({ validate: {} });

@@ -83,7 +83,7 @@ export function repairOptions(
   };
 }
 
-function createPace(perSecond: number): (signal: AbortSignal) => Promise<void> {
+export function createPace(perSecond: number): (signal: AbortSignal) => Promise<void> {
   let free = 0;
   return async (signal) => {
     const now = performance.now();

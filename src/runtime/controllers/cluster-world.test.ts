@@ -3,10 +3,10 @@ import type { KubeObject } from '../../json/kube-object.ts';
 import { compileController } from '../../controllers/compile-controller.ts';
 import { defineController } from '../../controllers/controller.ts';
 import { ownerMark } from '../../controllers/owned-objects.ts';
-import { createCluster } from '../../../test/support/runtime/fixtures.ts';
+import { createCluster, silent } from '../../../test/support/runtime/fixtures.ts';
 import { createListedContext } from '../../../test/support/runtime/listed-rest.ts';
 import { createClusterWorld, createOwnWrites, watchKinds } from './cluster-world.ts';
-import { rememberingYes } from './start-controllers.ts';
+import { rememberingYes, startControllers } from './start-controllers.ts';
 
 const kind = { group: '', version: 'v1', resource: 'configmaps', kind: 'ConfigMap', namespaced: true };
 const at = (resourceVersion: string, metadata: object = {}): KubeObject => ({
@@ -113,4 +113,12 @@ test('only what was not permitted or not answered is asked again', async () => {
   fails = false;
   expect([await ask('get'), await ask('list'), await ask('watch')]).toEqual([true, true, false]);
   expect(asked).toEqual(['list', 'get', 'watch', 'list', 'watch']);
+});
+
+test('the end of the process is no error of a controller that waits for its kind', async () => {
+  const stop = new AbortController();
+  const { context } = createListedContext({ log: { child: () => silent } });
+  const { stopped } = startControllers(context, [controller], stop.signal);
+  stop.abort();
+  expect(await stopped).toEqual([undefined]);
 });

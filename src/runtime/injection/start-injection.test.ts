@@ -5,6 +5,8 @@ import { createClient } from '../../kube/client.ts';
 import { systemClock } from '../../kube/clock.ts';
 import { createMetrics } from '../../server/metrics/metrics.ts';
 import { sendJson, startServer, status } from '../../../test/support/kube/fake-api-server.ts';
+import { caBundle } from '../../pki/authority/authority.ts';
+import type { CertificatePem } from '../../pki/x509/pem.ts';
 import { firstAuthority } from '../../../test/support/pki/fixtures.ts';
 import { containing, createEvents, silent } from '../../../test/support/runtime/fixtures.ts';
 import type { LeaderContext } from '../controller.ts';
@@ -24,9 +26,9 @@ function later<T>(look: () => T): T {
   return seen;
 }
 
-/** @param codes how the API server answers a list, by resource; otherwise the list is empty */
+/** @param answers of the API server to a list, by resource: the code of an error, or objects; otherwise it is empty */
 async function startWith(
-  codes: Readonly<Record<string, number>>,
+  answers: Readonly<Record<string, number | readonly KubeObject[]>>,
   trustBundles?: readonly KubeObject[],
   resolveKind: (kind: { readonly version: string }) => Promise<unknown> = () =>
     Promise.resolve(trustBundles && CLUSTER_TRUST_BUNDLES[0]),
@@ -36,15 +38,18 @@ async function startWith(
   onTestFinished(() => stop.abort());
   const server = await startServer(({ url }, response) => {
     const [version = '', resource = ''] = url.pathname.split('/').slice(-2);
-    const code = codes[resource] ?? codes[version];
-    if (code !== undefined) sendJson(response, status(code, code === 403 ? 'Forbidden' : 'NotFound'), code);
+    const code = answers[resource] ?? answers[version];
+    if (typeof code === 'number')
+      sendJson(response, status(code, code === 403 ? 'Forbidden' : 'NotFound'), code);
     else if (url.searchParams.get('watch') === 'true') response.writeHead(200).flushHeaders();
     else {
-      const items = resource === 'clustertrustbundles' ? (trustBundles ?? []) : [];
+      const items = code ?? (resource === 'clustertrustbundles' ? (trustBundles ?? []) : []);
       sendJson(response, { metadata: { resourceVersion: '10' }, items });
     }
   });
   const rest = server.rest();
+  const events = createEvents();
+  let pem: CertificatePem | undefined;
   // The parts of the context that injection uses.
   const context = {
     rest,
@@ -54,23 +59,42 @@ async function startWith(
     discovery: { resolveKind, forget },
     config: resolveConfig({}, {}),
     log: silent,
-    record: () => undefined,
+    record: events.record,
   } as unknown as LeaderContext;
   const hooks = { onEvidence: () => undefined, onUnreadable: () => undefined };
   const injection = startInjection(
     context,
     () => authority,
-    () => undefined,
+    () => pem,
     hooks,
     stop.signal,
   );
   const lagging = () => injection.targetsWithout(authority.generations[0]?.id ?? '');
   await expect.poll(lagging, { timeout: 5_000 }).toBeDefined();
   const unreadable = later(injection.unreadable);
-  return { lagging: lagging(), unreadable, injection, context, signal: stop.signal };
+  const setBundle = (bundle: CertificatePem) => (pem = bundle);
+  const seen = { events, requests: server.requests };
+  return { lagging: lagging(), unreadable, injection, context, signal: stop.signal, setBundle, ...seen };
 }
 
 const OWN = 'ConfigMap gatehouse-system/gatehouse-cabundle';
+
+test('a target that waits for the CA bundle gets it with a resync', async () => {
+  const { injection, setBundle, requests } = await startWith({}, []);
+  const applied = () => requests.flatMap(({ method, url }) => (method === 'PATCH' ? [url] : []));
+  expect(applied()).toEqual([]);
+  setBundle(caBundle(authority, new Date()));
+  injection.resync();
+  await expect.poll(applied, { timeout: 5_000 }).toEqual([containing('/clustertrustbundles/')]);
+});
+
+test('an Event reports a ConfigMap that does not say correctly what it distributes', async () => {
+  const annotations = { 'gatehouse.dev/distribute-to': '', 'gatehouse.dev/bundle-sources': 'other' };
+  const configmaps = [{ metadata: { namespace: 'gatehouse-system', name: 'trust', annotations } }];
+  const { events } = await startWith({ configmaps });
+  const event = { regarding: { kind: 'ConfigMap', name: 'trust' }, reason: 'InvalidDistribution' };
+  await expect.poll(() => events.all, { timeout: 5_000 }).toMatchObject([event]);
+});
 
 test('a source whose list fails for any reason is unusable after some seconds, and says why', async () => {
   const { context, signal } = await startWith({ secrets: 500 });

@@ -1,5 +1,5 @@
 import { getEventListeners } from 'node:events';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
@@ -152,4 +152,14 @@ test('nothing keeps a watch that is replaced before its first list', async () =>
     await until(() => api.listed.length === n);
   }
   expect(waiting()).toBe(before);
+});
+
+test('the list of a kind that no policy needs any more is cancelled', async () => {
+  heldBack(SERVERS);
+  const request = vi.spyOn(api.rest, 'request');
+  governed.follow([policy()]);
+  await until(() => api.listed.length === 1);
+  const [list] = request.mock.calls[0] ?? [];
+  await follow();
+  expect(list?.signal?.aborted).toBe(true);
 });

@@ -113,7 +113,11 @@ async function finish(name: string): Promise<void> {
 }
 
 test('the objects are deleted, and the record goes after the settle time', async () => {
-  const name = record();
+  const name = record({}, START);
+  await reconcile(name);
+  expect(progress.at(-1)).toMatchObject({ state: 'working', done: 2 });
+  await reconcile(name);
+  expect([progress.at(-1)?.state, claims.stored.size]).toEqual(['finished', 1]);
   await finish(name);
   expect(written).toEqual(['delete s1', 'delete s2']);
   expect(claims.stored.size).toBe(0);

@@ -120,6 +120,12 @@ test('if others change the field, their value is restored at the end, and after 
   expect([replicas(), marks()]).toEqual([6, {}]);
 });
 
+test('an object that was paused before the window is not reported as paused by another installation', async () => {
+  cluster.put(DEPLOYMENTS, { name: 'app', labels }, { replicas: 0 });
+  await begin();
+  expect([state()?.reason, cluster.writes]).toEqual(['Paused', []]);
+});
+
 describe('a record that is', () => {
   const forged = (mac: string) => JSON.stringify({ path: 'spec.replicas', set: 3, was: 99, times: 1, mac });
   const before = { path: 'spec.replicas', set: 0, was: 7, times: 1 };
