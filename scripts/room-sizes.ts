@@ -11,14 +11,11 @@ export interface RoomSize {
   readonly count: number;
 }
 
-/**
- * The most lines of each room, and the most files of src. Lower them when a concept goes; do not pack lines.
- * The goal of the tests is 95,000 lines.
- */
+/** The most lines of each room, and the most files of src. Lower them when a concept goes; do not pack lines. */
 export const LIMITS = {
   product: { lines: 88_000, files: 640 },
   /** Tests, benchmarks and scripts. */
-  tests: { lines: 97_200 },
+  tests: { lines: 95_000 },
   rooms: { admission: 16_000, cli: 12_500, machinery: 11_500, runtime: 17_500, sandbox: 6_500 },
 } as const;
 
