@@ -51,6 +51,8 @@ function problemOf(policy: CompiledPolicy, rule: CompiledRule): string | undefin
     const problem = paramsProblem(policy);
     if (problem !== undefined) return problem;
   } else if (messageExpression?.reads.params === true) return 'only its message reads params';
+  if (policy.enforcement === 'Warn' && /\n|\/\//.test(expression.program.expression))
+    return 'its expression has a line break or a comment, and the API server omits a warning that quotes one';
   const parts = messageExpression === undefined ? [expression] : [expression, messageExpression];
   return numberProblem(policy, [expression]) ?? expressionProblem(policy, parts);
 }
