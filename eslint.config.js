@@ -21,7 +21,7 @@ const arrows = {
   tracing: [],
   server: ['admission', 'api', 'json', 'tracing'],
   machinery: ['cel', 'json', 'api'],
-  sandbox: ['machinery', 'kube', 'cel', 'json', 'api'],
+  sandbox: ['machinery', 'cel', 'json', 'api'],
   runtime: [
     'admission',
     'controllers',

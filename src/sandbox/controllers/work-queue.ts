@@ -1,30 +1,75 @@
-import { createWorkqueue } from '../../kube/workqueue.ts';
-
 /** The number of workers of kube-controller-manager's garbage collector: deletions may wait for webhooks. */
-const WORKERS = 20;
+const AT_ONCE = 20;
+const FIRST_RETRY_MS = 50;
+const LAST_RETRY_MS = 10_000;
 
+/** Several calls of `add` before the work starts count as one. Work starts later, so that the client is answered first. */
 export function createWorkQueue(
   work: (key: string) => void | Promise<void>,
   onError: (error: unknown) => void,
 ) {
-  const queue = createWorkqueue({ backoff: { baseMs: 50, maxMs: 10_000 } });
-  const runWorker = async () => {
-    for (let key = await queue.next(); key !== undefined; key = await queue.next()) {
-      try {
-        await work(key);
-        queue.forget(key);
-      } catch (error) {
-        onError(error);
-        queue.retry(key);
-      } finally {
-        queue.done(key);
-      }
+  const waiting = new Set<string>();
+  const busy = new Set<string>();
+  const failures = new Map<string, number>();
+  const retries = new Set<NodeJS.Timeout>();
+  let turn: NodeJS.Immediate | undefined;
+  let stopped = false;
+
+  const schedule = () => {
+    if (stopped || waiting.size === 0 || turn !== undefined) return;
+    turn = setImmediate(takeTurn);
+  };
+
+  const takeTurn = () => {
+    turn = undefined;
+    for (const key of waiting) {
+      if (busy.size >= AT_ONCE) return;
+      if (busy.has(key)) continue; // process it again, but not concurrently
+      waiting.delete(key);
+      void run(key);
     }
   };
-  for (let count = 0; count < WORKERS; count++) void runWorker();
+
+  const run = async (key: string) => {
+    busy.add(key);
+    try {
+      await work(key);
+      failures.delete(key);
+    } catch (error) {
+      onError(error);
+      retry(key);
+    } finally {
+      busy.delete(key);
+      schedule();
+    }
+  };
+
+  const retry = (key: string) => {
+    if (stopped) return;
+    const times = failures.get(key) ?? 0;
+    failures.set(key, times + 1);
+    const timer = setTimeout(
+      () => {
+        retries.delete(timer);
+        add(key);
+      },
+      Math.min(FIRST_RETRY_MS * 2 ** times, LAST_RETRY_MS),
+    );
+    timer.unref(); // a stopping sandbox need not wait for a retry
+    retries.add(timer);
+  };
+
+  const add = (key: string) => {
+    waiting.add(key);
+    schedule();
+  };
+
   return {
-    /** The work starts later, so that the client is answered first. */
-    add: (key: string) => void setImmediate(queue.add, key),
-    stop: () => void queue.shutdown(),
+    add,
+    stop: () => {
+      stopped = true;
+      clearImmediate(turn);
+      for (const timer of retries) clearTimeout(timer);
+    },
   };
 }
