@@ -78,6 +78,12 @@ test('G2: a child that is restored before its owner is linked by the sweep, surv
   await sleep(SURVIVES_MS);
   expect(ownersOf(await scene.find('early'))).toHaveLength(1);
 
+  // The garbage collector begins to watch a new kind within 30 s. Until then, it knows no children.
+  await cluster.admin.create(DATACENTERS, datacenter('probe'));
+  await scene.create('of-probe', [await scene.ownerNamed('probe')]);
+  await cluster.admin.delete(DATACENTERS, { name: 'probe' });
+  await scene.untilGone('of-probe');
+
   // A foreground deletion waits for children with blockOwnerDeletion.
   const hold = 'test.example.com/hold';
   await cluster.admin.patchMerge(SERVERS, scene.place('early'), { metadata: { finalizers: [hold] } });
