@@ -162,7 +162,7 @@ function startPolicies(
   news.add(status.add);
   const running = [
     ...[audit, deletions, configurations, status],
-    startReadRecords(context, replica.records, replica.webhooks, signal),
+    startReadRecords(context, replica, signal),
     startExceptionStatus(context, registry, exceptions, audit.refresh, signal),
     ...[reports, native].filter((one) => one !== undefined),
   ];

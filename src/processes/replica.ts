@@ -91,7 +91,7 @@ export function startReplica(
   const registry = createPolicyRegistry(monotonic, { policies, environment });
   const releases = startReleases(context, { registry, policies, detectors }, signal);
   registry.leave(releases.of);
-  const canRead = createReadAccess(patient, discovery, context.namespaces, monotonic, webhookReplicas);
+  const canRead = createReadAccess(patient, context, monotonic, webhookReplicas);
   const reconcile = createPoliciesReconciler({
     policies: policies.store,
     targets,

@@ -104,17 +104,21 @@ export function compileNative(policy: CompiledPolicy, options: NativeOptions): N
   const generated = [...exceptions.variables, ...schema.variables];
   return {
     checks,
-    pairs: PARTS.flatMap((part) => pairOf(part, policy, options, checks, exceptions, generated)),
+    pairs: PARTS.flatMap((part) => pairOf(part, { policy, options, checks, exceptions, generated })),
   };
+}
+
+interface Parts {
+  readonly policy: CompiledPolicy;
+  readonly options: NativeOptions;
+  readonly checks: readonly NativeCheck[];
+  readonly exceptions: NativeExceptions;
+  readonly generated: readonly NativeVariable[];
 }
 
 function pairOf(
   part: NativePart,
-  policy: CompiledPolicy,
-  { ownNamespace, restorers }: NativeOptions,
-  checks: readonly NativeCheck[],
-  exceptions: NativeExceptions,
-  generated: readonly NativeVariable[],
+  { policy, options: { ownNamespace, restorers }, checks, exceptions, generated }: Parts,
 ): readonly NativePair[] {
   const enforced = checks.flatMap((one) => (one.by === 'APIServer' ? [one] : []));
   const stated = enforced.filter((one) => one.part === part);

@@ -80,7 +80,7 @@ interface Governing {
   readonly claims?: boolean;
 }
 
-/** The operations that the webhook checks or changes, and those of which the API server leaves it single requests. */
+/** The operations that the webhook checks or changes, then the others: the API server passes on some of their requests. */
 function governing(
   policy: CompiledPolicy,
   release: Release | undefined,

@@ -31,7 +31,7 @@ function start(answers: readonly boolean[], namespaces?: readonly string[]) {
     rules === undefined ? Promise.reject(new ApiError(403, 'no')) : Promise.resolve({ rules } as never);
   const client: Pick<KubeClient, 'create' | 'get'> = { create, get };
   return {
-    mayRead: createReadAccess(client, discovery, namespaces, () => now),
+    mayRead: createReadAccess(client, { discovery, namespaces }, () => now),
     asked: () => asked,
     places,
     /** Undefined: Gatehouse lacks permission to read the ClusterRole. */

@@ -18,11 +18,15 @@ const FRESH_MS = 10_000;
 const VERBS = ['get', 'list', 'watch'] as const;
 const EVERYWHERE: readonly undefined[] = [undefined];
 
+interface ReadPlaces {
+  readonly discovery: Pick<Discovery, 'resolve'>;
+  readonly namespaces: Namespaces;
+}
+
 /** Caches positive answers only: a missing ClusterRole may be created at any time. */
 export function createReadAccess(
   client: Pick<KubeClient, 'create' | 'get'>,
-  discovery: Pick<Discovery, 'resolve'>,
-  namespaces: Namespaces,
+  { discovery, namespaces }: ReadPlaces,
   now: () => number,
   webhookReplicas?: () => Promise<AccessSubject | undefined>,
 ): ReadAccess {

@@ -110,10 +110,14 @@ export function createReadRecordsReconciler(
   };
 }
 
+interface RecordSources {
+  readonly records: Pick<FollowedRecords, 'onChange'>;
+  readonly webhooks: ReturnType<typeof watchInstalledWebhooks>;
+}
+
 export function startReadRecords(
   context: Context,
-  records: Pick<FollowedRecords, 'onChange'>,
-  webhooks: ReturnType<typeof watchInstalledWebhooks>,
+  { records, webhooks }: RecordSources,
   signal: AbortSignal,
 ) {
   const isInstalled = () =>

@@ -269,7 +269,7 @@ describe('a deletion of a target', () => {
     expect(decision).toMatchObject({ kind: 'deny', code: 429, retryAfterSeconds: 1 });
     expect(messageOf(decision)).toContain('was referenced a moment ago by servers.infra.example.com "a"');
     expect(names().filter((name) => name.startsWith('deletion'))).toEqual([]);
-    expect(claims.unsettled.count()).toBe(1); // that of the write
+    expect(claims.unsettled.count()).toBe(1); // the intent of the write
     stored('a');
     expect(messageOf(await judge(deletion()))).toContain('is still referenced by');
   });
