@@ -62,7 +62,7 @@ export function startDistribution(
     const keys = selected.map(({ metadata }) => `${metadata?.name ?? ''}/${bundle}`);
     for (const key of new Set([...known.map(keyOf), ...keys])) add(key);
   };
-  const { orders, sources } = followOrders(context, report, resync, add, signal);
+  const { orders, sources } = followOrders(context, { report, resync, add }, signal);
   const order = (name: string) => orders.get(name);
   const bundle = createComposer(authority, resync, signal);
   const reconcile = createCopyReconciler({ ...context, order, bundle, report, onTrust });
@@ -85,13 +85,12 @@ export function startDistribution(
   };
 }
 
-function followOrders(
-  context: LeaderContext,
-  report: CopyContext['report'],
-  resync: (bundle: string) => void,
-  add: (key: string) => void,
-  signal: AbortSignal,
-) {
+interface OrderListeners extends Pick<CopyContext, 'report'> {
+  readonly resync: (bundle: string) => void;
+  readonly add: (key: string) => void;
+}
+
+function followOrders(context: LeaderContext, { report, resync, add }: OrderListeners, signal: AbortSignal) {
   const { namespace } = context.config;
   const orders = new Map<string, Order>();
   const select = (bundle: string, labelSelector: string): Watching<KubeObject> => {
