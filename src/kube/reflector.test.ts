@@ -292,6 +292,28 @@ test('a silent watch is aborted and restarted', async () => {
   expect(script.lists()).toBe(1);
 });
 
+test('a watch that is silent before its first bookmark ends without a failure, and the read before the next one finds a frozen server', async () => {
+  const script = scripted({
+    list: inTurn(listOf(10)),
+    watch: (n, response) => {
+      if (n === 1) response.write(event('ADDED', item('one', 21)));
+    },
+  });
+  let isFrozen = false;
+  const handler: Handler = (request, response) => {
+    if (!isFrozen || request.url.searchParams.get('limit') !== '1') script(request, response);
+  };
+  const server = await startServer(handler);
+  const { changes, reflector, warnings } = start(server, {
+    rest: server.rest({ random: () => 0, timeoutMs: 100 }),
+    timing: { silenceMs: 1_100, stableMs: 10, backoff: { baseMs: 2, maxMs: 8 } },
+  });
+  await until(() => changes.length === 1);
+  expect([script.lists(), warnings, reflector.failure()]).toEqual([1, [], undefined]);
+  isFrozen = true;
+  await until(() => reflector.failure() !== undefined);
+});
+
 test('a cluster that was rolled back is listed again, and every object is emitted', async () => {
   const script = scripted({
     list: inTurn(

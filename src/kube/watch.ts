@@ -98,7 +98,7 @@ export interface WatchTiming {
   readonly minSeconds: number;
   readonly maxSeconds: number;
   readonly marginMs: number;
-  /** How long a watch may stay silent after its first bookmark: bookmarks arrive about every minute. */
+  /** How long a watch may stay silent: bookmarks arrive about every minute. */
   readonly silenceMs: number;
 }
 
@@ -110,7 +110,7 @@ export class LostTrackError extends Error {
   override readonly name = 'LostTrackError';
 }
 
-/** @throws {LostTrackError} when later events are lost, or when the connection breaks or becomes silent */
+/** @throws {LostTrackError} when later events are lost, or when the connection breaks or becomes silent after a bookmark */
 export async function* watchOnce(
   rest: Rest,
   { resource, namespace, labelSelector, fieldSelector, metadataOnly = false }: WatchScope,
@@ -123,8 +123,9 @@ export async function* watchOnce(
   const seconds = Math.round(minSeconds + random() * (maxSeconds - minSeconds));
   const { signal, abort, release } = linkedController(parent);
   const watchdog = createWatchdog(clock, abort);
-  let limitMs = seconds * 1_000 + marginMs;
+  const limitMs = Math.min(seconds * 1_000 + marginMs, silenceMs);
   let position = since;
+  let sendsBookmarks = false;
   try {
     const lines = rest.stream({
       path: resourcePath(resource, { namespace }),
@@ -151,11 +152,13 @@ export async function* watchOnce(
         throw new LostTrackError(`resourceVersion ${version} came after ${position}`);
       yield event;
       if (version !== '') position = version;
-      if (event.kind === 'bookmark') limitMs = Math.min(limitMs, silenceMs);
+      if (event.kind === 'bookmark') sendsBookmarks = true;
       watchdog.restart(limitMs);
     }
     signal.throwIfAborted();
   } catch (error) {
+    // Some aggregated API servers send no bookmarks. The read before the next watch finds out whether this one is frozen.
+    if (signal.aborted && !parent.aborted && !sendsBookmarks) return;
     if (isGone(error) && !signal.aborted) throw new LostTrackError(error.message, { cause: error });
     throw error;
   } finally {
