@@ -177,6 +177,10 @@ const spec = t.object('The rules.', {
     ['Deny', 'Warn', 'Audit'],
     { default: 'Deny' },
   ),
+  'existingViolations?': t.oneOf(
+    'Allow: an update passes a violated rule or schema keyword, with a warning, if the object already violated it and the update does not change what it reads. Only with enforcement: Deny. Default: Deny.',
+    ['Allow', 'Deny'],
+  ),
   'audit?': t.boolean('Whether to check existing objects, hourly and after changes of the policy.', {
     default: true,
   }),

@@ -56,7 +56,7 @@ export interface AdmissionRoutesOptions {
   readonly validate: Decide;
   readonly loadShedding: LoadShedding;
   readonly log: ReviewLog;
-  readonly metrics: Pick<Metrics, 'admission' | 'deferred'>;
+  readonly metrics: Pick<Metrics, 'admission' | 'deferred' | 'existingAllowed'>;
   readonly tracing?: ServerTracing | undefined;
 }
 
@@ -211,14 +211,20 @@ function conclude(review: PendingReview, decision: Decision, options: AdmissionR
   } catch (error) {
     return fail(review, error, options);
   }
-  const deferred = decision.kind === 'allow' ? decision.auditAnnotations.deferred : undefined;
-  if (deferred !== undefined && !review.request.dryRun)
-    for (const check of deferred.split(',')) metrics.deferred(check.split('/', 1)[0] ?? '');
+  if (decision.kind === 'allow' && !review.request.dryRun) {
+    const { deferred, 'existing-violations': existing } = decision.auditAnnotations;
+    for (const policy of policiesIn(deferred)) metrics.deferred(policy);
+    for (const policy of policiesIn(existing)) metrics.existingAllowed(policy);
+  }
   const seconds = measure(review, decision.kind, options);
   if (!isRoutine(decision)) log.info(toDecisionFields(review, decision, seconds), 'admission');
   else log.debug?.(toDecisionFields(review, decision, seconds), 'admission');
   return answer;
 }
+
+/** The policy of each check: `servers` of `servers/datacenter=…`. A shortened text may end in a part of a name. */
+const policiesIn = (checks = ''): readonly string[] =>
+  checks.split(',').flatMap((check) => /^[^/=]+(?=[/=])/.exec(check)?.[0] ?? []);
 
 /** Refuses the request, because requesters can provoke errors: see {@link refuseUnread}. */
 function fail(review: PendingReview, err: unknown, options: AdmissionRoutesOptions): Answer {

@@ -72,15 +72,21 @@ test('an error in the log does not show the token of the path', async () => {
   expect(JSON.stringify(lines)).not.toContain(token);
 });
 
-test('S6: each deferred check is counted, except on dry runs', async () => {
-  const auditAnnotations = { deferred: 'servers/dc=a,disks/rack=b', 'restore-window': 'w' };
-  const deferred = vi.fn();
-  const metrics = { ...recordingOptions().options.metrics, deferred };
+test('S6: each check that is deferred or already violated is counted, except on dry runs', async () => {
+  const auditAnnotations = {
+    deferred: 'servers/dc=a,disks/rack=b,racks=datacenters.infra//fra1,cut-off…',
+    'existing-violations': 'servers/small,servers/schema',
+    'restore-window': 'w',
+  };
+  const [deferred, existingAllowed] = [vi.fn(), vi.fn()];
+  const metrics = { ...recordingOptions().options.metrics, deferred, existingAllowed };
   const { ask } = await start({ validate: () => ({ ...ALLOWED, auditAnnotations }), metrics });
   await ask('/validate/e');
-  expect(deferred.mock.calls).toEqual([['servers'], ['disks']]);
+  expect(deferred.mock.calls).toEqual([['servers'], ['disks'], ['racks']]);
+  expect(existingAllowed.mock.calls).toEqual([['servers'], ['servers']]);
   await ask('/validate/e', review({ dryRun: true }));
-  expect(deferred).toHaveBeenCalledTimes(2);
+  expect(deferred).toHaveBeenCalledTimes(3);
+  expect(existingAllowed).toHaveBeenCalledTimes(2);
 });
 
 test('a denial is a response, a metric and a log line', async () => {

@@ -30,7 +30,7 @@ export interface WebhookServerOptions extends AdmissionRoutesOptions, Conversion
   readonly log: ReviewLog;
   readonly metrics: Pick<
     Metrics,
-    'admission' | 'deferred' | 'conversion' | 'rejectedRequest' | 'crowdedOut' | 'scrape'
+    'admission' | 'deferred' | 'existingAllowed' | 'conversion' | 'rejectedRequest' | 'crowdedOut' | 'scrape'
   >;
   readonly limits?: WebhookLimits | undefined;
   readonly clients?: ClientAuthenticator | undefined;

@@ -129,6 +129,51 @@ test('a PolicyException, written by a user who may write nothing else, exempts o
   await release('sized');
 }, 60_000);
 
+test('existingViolations: Allow: an object that is older than its policy can change where no violated check reads', async () => {
+  const [labels, ref] = [{ aged: 'yes' }, { namespace: 'shop', name: 'aged' }];
+  const aged = configMap('aged', { units: '9', mode: 'wild' }, { labels });
+  await cluster.admin.create(configMaps, aged);
+  const spec = {
+    match: configMapsWith(labels),
+    existingViolations: 'Allow',
+    validate: {
+      schema: { properties: { data: { properties: { mode: { enum: ['calm'] } } } } },
+      rules: [{ name: 'small', expression: 'int(object.data.units) < 5', message: 'has too many units' }],
+    },
+  };
+  const probe = configMap('probe', { units: '9', mode: 'calm' }, { labels });
+  await govern('aged', spec, 'too many units', () => cluster.admin.create(configMaps, probe, dryRun));
+
+  const stored = await cluster.admin.get<ConfigMap>(configMaps, ref);
+  if (stored === undefined) throw new Error('it is gone');
+  const metadata = { ...stored.metadata, annotations: { note: 'x' }, finalizers: ['example.com/hold'] };
+  const path = '/api/v1/namespaces/shop/configmaps/aged';
+  const warnings = await warningsOf(cluster, path, { ...stored, metadata });
+  expect(warnings).toContain('data.mode: has to be one of \\"calm\\" (policy aged); allowed, because');
+  expect(warnings).toContain('has too many units (rule small) (policy aged); allowed, because');
+  const change = (changed: object) => cluster.admin.patchMerge(configMaps, ref, changed);
+  await change({ metadata: { finalizers: null }, data: { other: '1' } });
+  for (const data of [{ units: '8' }, { mode: 'worse' }, { units: null }])
+    expect(await refusal(change({ data }))).toMatchObject({ code: 403 });
+
+  const noted = await eventually('the audit annotation', () =>
+    cluster.plane
+      .auditLog()
+      .find(({ annotations }) => JSON.stringify(annotations ?? {}).includes('existing-')),
+  );
+  expect(Object.entries(noted.annotations ?? {})).toContainEqual([
+    expect.stringMatching(/\/existing-violations$/),
+    'aged/schema,aged/small',
+  ]);
+  expect(await replica.metrics()).toContain('gatehouse_existing_violations_allowed_total{policy="aged"} 4');
+  const counted = ({ status }: AdmissionPolicy) => status?.violations?.total === 2;
+  await cluster.see<AdmissionPolicy>('the audit still counts', ADMISSION_POLICIES, { name: 'aged' }, counted);
+
+  await change({ data: { units: '1', mode: 'calm' } });
+  expect(await refusal(change({ data: { mode: 'wild' } }))).toMatchObject({ code: 403 });
+  await release('aged');
+}, 60_000);
+
 describe('AdmissionWebhook, as Kubernetes tests it', () => {
   // The sandbox runs no pods, so there is nothing to attach to.
   test.skipIf(testsSandbox())(

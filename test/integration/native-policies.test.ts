@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 
 import { compileNative } from '../../src/admission/native/native-policy.ts';
+import type { CompiledPolicy } from '../../src/admission/policy/compiled-policy.ts';
 import { validate } from '../../src/admission/policy/validate.ts';
 import type { CelDecision, CelQuestion } from '../../src/cel/library/authorizer.ts';
 import type { JsonObject } from '../../src/json/json.ts';
@@ -170,6 +171,19 @@ test('the webhook keeps checks that a restore can defer, even for users who do n
   const warning = policyOf({ validate, restore: { rules: 'Defer' }, enforcement: 'Warn' });
   for (const policy of [policyOf({ validate }), warning])
     expect(compileNative(policy, OPTIONS).checks.map(({ by }) => by)).toEqual(Array(3).fill('APIServer'));
+});
+
+test('the webhook keeps checks that existing objects may violate', () => {
+  const rules = [{ expression: 'object.spec.units < 5' }, { expression: 'oldObject == null' }];
+  const spec = {
+    existingViolations: 'Allow',
+    validate: { immutable: ['spec.tier'], schema: {}, rules },
+  } as const;
+  const enforcersOf = (policy: CompiledPolicy) =>
+    compileNative(policy, OPTIONS).checks.map((one) => (one.by === 'Webhook' ? one.reason : one.by));
+  const reason = 'existing objects may violate it (existingViolations: Allow)';
+  expect(enforcersOf(policyOf(spec))).toEqual(['APIServer', reason, 'APIServer']);
+  expect(enforcersOf(policyOf({ ...spec, enforcement: 'Warn' }))).toEqual(Array(3).fill('APIServer'));
 });
 
 describe('rules that ask the authorizer: the webhook and the compiled policy give the same verdict', () => {

@@ -201,6 +201,17 @@ test('with --old, an object in both sets is updated, and the others are created'
   ]);
 });
 
+test('with --old and existingViolations: Allow, an update may keep a violation, with a warning', async () => {
+  const small = { ...rules({ expression: 'object.spec.units < 5' }), existingViolations: 'Allow' } as const;
+  const { outcomes } = await review({
+    policies: [policy(small)],
+    old: ['a', 'b'].map((name) => server(name, { units: 9 })),
+    objects: [server('a', { units: 9, tier: 'gold' }), server('b', { units: 8 })],
+  });
+  expect(outcomes.map(({ verdict }) => verdict)).toEqual(['warned', 'denied']);
+  expect(outcomes[0]?.warnings).toEqual([expect.stringContaining('allowed, because the update does not')]);
+});
+
 test('the review fails without a policy, a handler, or an object to review', async () => {
   await expect(review({ policies: [], objects: [server('a', {})] })).rejects.toThrow(
     'no AdmissionPolicy and no handler in the input: pass policies with -p',

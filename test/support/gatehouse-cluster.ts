@@ -182,7 +182,8 @@ export const untilRefused = (what: string, why: string, attempt: () => Promise<u
 export async function warningsOf({ plane }: Cluster, path: string, object?: KubeObject): Promise<string> {
   const { call, stop } = createTransport(plane.server, plane.ca);
   const headers = { authorization: `Bearer ${plane.token('admin')}`, 'content-type': 'application/json' };
-  const method = object === undefined ? 'DELETE' : 'POST';
+  const method =
+    object === undefined ? 'DELETE' : object.metadata?.resourceVersion === undefined ? 'POST' : 'PUT';
   const answer = await call({ method, path, headers, body: object && JSON.stringify(object) });
   await stop();
   return (answer.headers.warning ?? []).join('\n');

@@ -54,6 +54,7 @@ export function recordingOptions(changed: Partial<WebhookServerOptions> = {}) {
     metrics: {
       admission: (labels) => admissions.push(labels),
       deferred: () => undefined,
+      existingAllowed: () => undefined,
       rejectedRequest: (status) => rejected.push(status),
       conversion: () => undefined,
       crowdedOut: () => undefined,

@@ -95,9 +95,9 @@ export function compileNative(policy: CompiledPolicy, options: NativeOptions): N
   const problem = grantsProblem(policy) ?? conditionsProblem(policy);
   const schema = compileNativeSchema(policy, exceptions, problem);
   const enforced = [
-    ...keepDeferrable(policy, 'immutable', immutableValidations(policy, exceptions, problem)),
-    ...keepDeferrable(policy, 'schema', schema.checks),
-    ...keepDeferrable(policy, 'rules', ruleValidations(policy, exceptions, problem)),
+    ...keepLenient(policy, 'immutable', immutableValidations(policy, exceptions, problem)),
+    ...keepLenient(policy, 'schema', schema.checks),
+    ...keepLenient(policy, 'rules', ruleValidations(policy, exceptions, problem)),
   ];
   const notices = noticesOf(policy, enforced);
   const checks = [...enforced, ...changeChecks(policy, options.others), ...needWebhook(policy), ...notices];
@@ -240,23 +240,32 @@ function needWebhook(policy: CompiledPolicy): readonly NativeCheck[] {
 }
 
 /**
- * The webhook keeps checks that a restore may defer, because any user may become the principal of a RestoreWindow.
+ * The webhook keeps checks that a restore may defer, because any user may become the principal of a RestoreWindow. It also
+ * keeps checks that existing objects may violate.
  * @param checks of this part; checks of rules in the order of the rules, because rules may share a name
  */
-function keepDeferrable(
+function keepLenient(
   policy: CompiledPolicy,
   part: DeferrableCheck,
   checks: readonly NativeCheck[],
 ): readonly NativeCheck[] {
-  if (!mayDefer(policy, part)) return checks;
+  const reason = whyLenient(policy, part);
+  if (reason === undefined) return checks;
   // A rule that reads the request or the old object always applies, because no sweep could check it later.
   const isAlways = (index: number): boolean => {
     const rule = part === 'rules' ? policy.rules[index] : undefined;
     return rule !== undefined && !isAboutState(rule);
   };
   return checks.map((one, index) =>
-    one.by === 'Webhook' || isAlways(index) ? one : inWebhook(one.check, 'a restore may defer it'),
+    one.by === 'Webhook' || isAlways(index) ? one : inWebhook(one.check, reason),
   );
+}
+
+function whyLenient(policy: CompiledPolicy, part: DeferrableCheck): string | undefined {
+  if (mayDefer(policy, part)) return 'a restore may defer it';
+  return policy.allowsExisting && part !== 'immutable'
+    ? 'existing objects may violate it (existingViolations: Allow)'
+    : undefined;
 }
 
 /** Warnings and audit annotations. The API server writes them itself, under the name of the generated policy. */

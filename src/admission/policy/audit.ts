@@ -27,6 +27,7 @@ export function forAudit(policy: CompiledPolicy): CompiledPolicy {
     warnings: [],
     auditAnnotations: [],
     rules: policy.rules.filter(isAboutState),
+    allowsExisting: false,
   };
 }
 

@@ -87,6 +87,7 @@ const DISCLOSES_NOTHING = new Set([
   'failurePolicy',
   'timeoutSeconds',
   'enforcement',
+  'existingViolations',
   'exceptions',
   'policyExceptions',
 ]);

@@ -59,6 +59,10 @@ export function compilePolicy(policy: AdmissionPolicy, environment: CompileEnvir
     entryId: entryIdOf(match),
     match,
     enforcement: spec.enforcement ?? 'Deny',
+    allowsExisting:
+      spec.existingViolations === 'Allow' &&
+      (spec.enforcement ?? 'Deny') === 'Deny' &&
+      match.operations.includes('UPDATE'),
     audit: spec.audit ?? true,
     variables,
     params: compileParams(spec, match, resolve, report),

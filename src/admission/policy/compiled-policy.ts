@@ -114,6 +114,8 @@ export interface SchemaFlaw {
   readonly field: string;
   readonly reason: CauseType;
   readonly message: string;
+  /** Where the violated keyword is in the schema, because two keywords can have the same message. */
+  readonly keyword?: string;
   /** Whether the object may have more flaws than the list shows. */
   readonly hasMore?: boolean;
 }
@@ -152,6 +154,8 @@ export interface CompiledPolicy {
   readonly entryId: string;
   readonly match: CompiledMatch;
   readonly enforcement: 'Deny' | 'Warn' | 'Audit';
+  /** Whether an update may keep violations of the schema and of rules that the old object has. */
+  readonly allowsExisting: boolean;
   readonly defaults: readonly CompiledDefault[];
   readonly mutations: readonly CompiledMutation[];
   readonly variables: readonly CompiledVariable[];

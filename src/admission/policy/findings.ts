@@ -17,6 +17,8 @@ export interface Findings {
   readonly unchecked: readonly Undecided[];
   /** Violations that are admitted, mostly because they are part of the restore in `window`. */
   readonly deferred: readonly Deferral[];
+  /** Violations that an update keeps. */
+  readonly existing: readonly Violation[];
   readonly window: string | undefined;
   readonly cause: unknown;
   readonly notices: Notices;
@@ -28,6 +30,7 @@ export const NO_FINDINGS: Findings = {
   undecided: [],
   unchecked: [],
   deferred: [],
+  existing: [],
   window: undefined,
   cause: undefined,
   notices: NO_NOTICES,
@@ -48,7 +51,7 @@ const LONGEST_MESSAGE = 8192;
 export const LONGEST_ANNOTATION = 1024;
 
 export function toDecision(findings: Findings): Decision {
-  const { notices, unchecked, deferred, window = '' } = findings;
+  const { notices, unchecked, deferred, existing, window = '' } = findings;
   const by = <T extends { readonly policy: CompiledPolicy }>(
     all: readonly T[],
     enforcement: CompiledPolicy['enforcement'],
@@ -83,11 +86,18 @@ export function toDecision(findings: Findings): Decision {
   const deferrals = deferred
     .slice(0, MOST_LISTED)
     .map(({ message, again }) => `${message}; ${describeAgain(again, window)}`);
+  const kept = existing
+    .slice(0, MOST_LISTED)
+    .map((one) => `${describe(one)}; allowed, because the update does not change what the check reads`);
   return {
     kind: 'allow',
     patch: [],
-    warnings: [...warnings, ...deferrals],
-    auditAnnotations: { ...auditAnnotations, ...deferralAnnotations(findings) },
+    warnings: [...warnings, ...deferrals, ...kept],
+    auditAnnotations: {
+      ...auditAnnotations,
+      ...deferralAnnotations(findings),
+      ...annotation('existing-violations', [...new Set(existing.map(checkRef))]),
+    },
   };
 }
 
@@ -152,6 +162,9 @@ function annotation(key: string, texts: readonly string[], separator = ','): Aud
   if (texts.length === 0) return {};
   return { [key]: shorten(texts.slice(0, 4 * MOST_LISTED).join(separator), LONGEST_ANNOTATION) };
 }
+
+const checkRef = ({ policy, check, deferrable }: Violation): string =>
+  `${policy.name}/${check ?? deferrable ?? ''}`;
 
 const auditRef = (one: { readonly auditRef: string }): string => one.auditRef;
 

@@ -1,5 +1,6 @@
 import { checkSchema } from './schema/json-schema.ts';
 import { type Exemption, exemptionOf } from './exceptions/exceptions.ts';
+import { splitExisting } from './existing/existing.ts';
 import { checkImmutable } from './immutable/immutable.ts';
 import { checkReferences, type UnresolvedReference } from './references/check-references.ts';
 import { checkRules, evaluateNotices, NO_NOTICES, type Notices } from './rules/rules.ts';
@@ -24,6 +25,8 @@ export interface Judgement {
   readonly policy: CompiledPolicy;
   readonly exemption: Exemption;
   readonly violations: readonly Violation[];
+  /** Violations that the update keeps, under `existingViolations: Allow`. */
+  readonly existing: readonly Violation[];
   /** References whose target the store does not hold. */
   readonly unresolved: readonly UnresolvedReference[];
   readonly notices: Notices;
@@ -46,8 +49,10 @@ export function judge(
   const { world, signal, budget, turns } = context;
   const exemption = exemptionOf(policy, request, context);
   const { violations: checked, unresolved } = checkFields(policy, request, exemption, world);
-  const judgementOf = (violations: readonly Violation[], notices: Notices, unreadable?: unknown) =>
-    ({ policy, exemption, violations, unresolved, notices, unreadable }) satisfies Judgement;
+  const judgementOf = (found: readonly Violation[], notices: Notices, unreadable?: unknown): Judgement => {
+    const { violations, existing } = splitExisting(policy, request, found, context);
+    return { policy, exemption, violations, existing, unresolved, notices, unreadable };
+  };
   const { rules, warnings, auditAnnotations } = policy;
   if (rules.length + warnings.length + auditAnnotations.length === 0) return judgementOf(checked, NO_NOTICES);
 

@@ -77,9 +77,9 @@ export function validate(
 /** Nothing to report, look up or claim. */
 function isSilent(judgement: Judgement | Promise<Judgement>, request: AdmissionRequest): boolean {
   if (judgement instanceof Promise) return false;
-  const { policy, exemption, violations, unresolved, notices, unreadable } = judgement;
+  const { policy, exemption, violations, existing, unresolved, notices, unreadable } = judgement;
   return (
-    violations.length + unresolved.length + exemption.names.length === 0 &&
+    violations.length + existing.length + unresolved.length + exemption.names.length === 0 &&
     unreadable === undefined &&
     hasNoNotices(notices) &&
     wantedKeys(policy, request, exemption).length === 0 &&
@@ -175,6 +175,7 @@ function findingsOf(
       ...(unread.get(false) ?? []).map(unreadableRules),
     ],
     deferred,
+    existing: judgements.flatMap((judgement) => judgement.existing),
     window: first && deferringWindow(restore, operation, first),
     cause:
       targets.strict.cause ??

@@ -14,6 +14,8 @@ export interface Violation {
   readonly hasMore?: boolean;
   /** The name of the violated reference, unique value or rule. */
   readonly check?: string;
+  /** Where the violated keyword is in the schema. */
+  readonly keyword?: string;
   /** Whether the check read the cluster: then only a live read may deny. */
   readonly readsCluster?: boolean;
   readonly awaits?: readonly FoundReference[];

@@ -25,6 +25,7 @@ export const RESERVED_AUDIT_KEYS = [
   'deferred',
   'restore-window',
   'skipped',
+  'existing-violations',
   'exceptions',
   'expression-errors',
 ] as const;

@@ -70,6 +70,8 @@ export interface ReadStep {
   readonly name: string;
   /** Whether the expression fails if there is no such field. */
   readonly strict: boolean;
+  /** Whether the expression only tests that the field exists: `has(x.field)`. */
+  readonly test: boolean;
 }
 
 /** The parts of a variable that an expression reads. An empty path means the whole variable. */
@@ -96,9 +98,12 @@ export function pathFrom(written: Expression, variable: string): readonly ReadSt
 function stepOf(expression: Expression): readonly [operand?: Expression, step?: ReadStep] {
   if (expression.kind === 'identifier') return [expression];
   if (expression.kind === 'select')
-    return [expression.operand, { name: expression.field, strict: expression.mode === 'read' }];
+    return [
+      expression.operand,
+      { name: expression.field, strict: expression.mode === 'read', test: expression.mode === 'test' },
+    ];
   if (expression.kind !== 'call' || (expression.name !== '_[_]' && expression.name !== '_[?_]')) return [];
   const [operand, key] = expression.arguments;
   if (operand === undefined || key?.kind !== 'literal' || typeof key.value !== 'string') return [];
-  return [operand, { name: key.value, strict: expression.name === '_[_]' }];
+  return [operand, { name: key.value, strict: expression.name === '_[_]', test: false }];
 }

@@ -99,6 +99,7 @@ export const METRICS = {
   unsettledClaims: gauge('gatehouse_unsettled_unique_claims', 'UniqueClaims that this replica has written and whose objects it has not seen stored.'),
   refusedClaims: counter('gatehouse_unique_claims_refused_total', 'Requests that were refused because of too many unsettled UniqueClaims.'),
   deferred: counter('gatehouse_restore_deferred_total', 'Checks that were deferred because the requester restores a backup, or may defer them at any time, by policy.', 'policy'),
+  existingAllowed: counter('gatehouse_existing_violations_allowed_total', 'Violated checks that updates passed, because the object already violated them and the policy has existingViolations: Allow, by policy.', 'policy'),
   windowOpen: gauge('gatehouse_restore_window_open', '1 for each open RestoreWindow.', 'window', 'source'),
   windowExpires: gauge('gatehouse_restore_window_expires_timestamp_seconds', 'When each open RestoreWindow expires, in seconds since 1970.', 'window'),
   restoreViolations: gauge('gatehouse_restore_violations', 'Violations that the last sweep of each RestoreWindow found and that still exist.', 'window'),

@@ -80,6 +80,7 @@ export function createMetrics(exemplar?: ExemplarLabels) {
     ),
     refusedClaims: count<[]>(METRICS.refusedClaims),
     deferred: count<[policy: string]>(METRICS.deferred),
+    existingAllowed: count<[policy: string]>(METRICS.existingAllowed),
   };
 }
 

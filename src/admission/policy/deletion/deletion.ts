@@ -2,9 +2,9 @@
 import { isEqual, listIn, objectIn, type JsonObject, type JsonValue } from '../../../json/json.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 import { hasDeletionTimestamp } from '../object-metadata.ts';
-import { InvalidPath, parsePath, valuesAt } from '../../../json/field-path.ts';
 import { forAudit } from '../audit.ts';
 import type { CompiledPolicy } from '../compiled-policy.ts';
+import { isSame, isUnchanged } from '../existing/existing.ts';
 import { judge, type JudgeContext, type Judgement } from '../judge.ts';
 import { isAboutState } from '../rules/rules.ts';
 import type { Violation } from '../violation.ts';
@@ -98,7 +98,7 @@ function ratchet(
     const isOld = (one: Violation) =>
       one.hasMore !== true && // a new violation may hide among those that are not listed
       before.violations.some((old) => isSame(old, one)) &&
-      isUnchanged(one.field, oldObject, object);
+      (one.field === '' || isUnchanged(one.field, oldObject, object));
     return { ...judgement, violations: violations.filter((one) => !isOfState(one) || !isOld(one)) };
   };
   const before = judge(forAudit(policy), { ...request, object: oldObject }, context);
@@ -106,23 +106,3 @@ function ratchet(
 }
 
 const isOfState = ({ deferrable }: Violation): boolean => deferrable === 'schema' || deferrable === 'rules';
-
-function isSame(old: Violation, now: Violation): boolean {
-  return (
-    old.check === now.check &&
-    old.field === now.field &&
-    old.reason === now.reason &&
-    old.message === now.message
-  );
-}
-
-function isUnchanged(field: string, before: JsonObject, after: JsonObject): boolean {
-  if (field === '') return true;
-  try {
-    const path = parsePath(field);
-    return isEqual(valuesAt(before, path)[0]?.value, valuesAt(after, path)[0]?.value);
-  } catch (error) {
-    if (!(error instanceof InvalidPath)) throw error;
-    return false;
-  }
-}

@@ -27,7 +27,7 @@ export function explainErrors(errors: readonly Error[], value: JsonValue): reado
     const hints = errors.filter(
       (other) => other !== error && other.schemaPath.startsWith(`${error.schemaPath}/`),
     );
-    return { ...explain(error, hints, value), ...more };
+    return { ...explain(error, hints, value), keyword: error.schemaPath, ...more };
   });
 }
 

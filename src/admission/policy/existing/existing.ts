@@ -1,0 +1,103 @@
+/** `existingViolations: Allow`: an update passes a violated check if it does not change what the check reads. */
+import { parseExpression } from '../../../cel/syntax/parse.ts';
+import { readPaths, type ReadStep } from '../../../cel/syntax/used-fields.ts';
+import { tryParsePath, valuesAt } from '../../../json/field-path.ts';
+import { isEqual, isJsonObject, type JsonObject, memoizeWeak, ownValue } from '../../../json/json.ts';
+import type { CelProgram } from '../../../cel/cel.ts';
+import type { AdmissionRequest } from '../../review/request.ts';
+import type { CompiledPolicy, CompiledRule } from '../compiled-policy.ts';
+import { exemptionOf } from '../exceptions/exceptions.ts';
+import { withVariables } from '../expressions/expression.ts';
+import { governedBefore } from '../match/object-scope.ts';
+import type { Violation } from '../violation.ts';
+import type { AuditContext } from '../world.ts';
+
+/** The old object must have violated the same check, so no sequence of updates makes a valid object invalid. */
+export function splitExisting(
+  policy: CompiledPolicy,
+  request: AdmissionRequest,
+  violations: readonly Violation[],
+  context: Pick<AuditContext, 'now' | 'grants'>,
+): Readonly<Record<'violations' | 'existing', readonly Violation[]>> {
+  const { object, operation } = request;
+  const isTolerant = policy.allowsExisting && operation === 'UPDATE' && violations.length > 0;
+  const old = isTolerant ? governedBefore(policy, request) : undefined;
+  if (object === undefined || old === undefined || !isSelectedAlike(policy, old, object))
+    return { violations, existing: [] };
+  const { covers } = exemptionOf(policy, { ...request, object: old }, context);
+  const checksSchema = violations.some(({ deferrable }) => deferrable === 'schema') && !covers('schema');
+  const flaws = checksSchema ? (policy.schema?.(old) ?? []) : [];
+  const isExisting = (one: Violation): boolean => {
+    const { check, deferrable, field } = one;
+    if (one.hasMore === true) return false; // a new violation may hide among those that are not listed
+    if (deferrable === 'schema')
+      return flaws.some((flaw) => isSame(flaw, one)) && isUnchanged(field, old, object);
+    if (deferrable !== 'rules' || covers('rules', check)) return false;
+    // Such a rule depends on nothing else of the request, so it gives the old object the same result.
+    return policy.rules.every((rule) => rule.name !== check || readsTheSame(policy, rule, old, object));
+  };
+  const { existing = [], others = [] } = Object.groupBy(violations, (one) =>
+    isExisting(one) ? 'existing' : 'others',
+  );
+  return { violations: others, existing };
+}
+
+/** Whether the match conditions that read more than the object read the same values of it. */
+const isSelectedAlike = ({ match }: CompiledPolicy, before: JsonObject, after: JsonObject): boolean =>
+  match.matchConditions
+    .filter(({ expression }) => !match.conditionsOnObject.some((one) => one.expression === expression))
+    .flatMap(pathsIn)
+    .every((steps) => isSameAt(steps, before, after));
+
+type Described = Pick<Violation, 'check' | 'keyword' | 'field' | 'reason' | 'message'>;
+
+export const isSame = (old: Described, now: Described): boolean =>
+  old.check === now.check &&
+  old.keyword === now.keyword &&
+  old.field === now.field &&
+  old.reason === now.reason &&
+  old.message === now.message;
+
+/** @param field empty: the whole object */
+export function isUnchanged(field: string, before: JsonObject, after: JsonObject): boolean {
+  if (field === '') return isEqual(before, after);
+  const path = tryParsePath(field);
+  return path !== undefined && isEqual(valuesAt(before, path)[0]?.value, valuesAt(after, path)[0]?.value);
+}
+
+function readsTheSame(
+  policy: CompiledPolicy,
+  { expression: { program, reads } }: CompiledRule,
+  before: JsonObject,
+  after: JsonObject,
+): boolean {
+  const targets = policy.references
+    .filter(({ name }) => reads.refs.has(name))
+    .flatMap(({ path, namespacePath }) => (namespacePath === undefined ? [path] : [path, namespacePath]));
+  return (
+    withVariables(policy, [program])
+      .flatMap(pathsIn)
+      .every((steps) => isSameAt(steps, before, after)) &&
+    targets.every((path) => isEqual(valuesAt(before, path), valuesAt(after, path)))
+  );
+}
+
+const pathsIn = memoizeWeak(({ expression }: Pick<CelProgram, 'expression'>) =>
+  readPaths(parseExpression(expression).expression, 'object'),
+);
+
+const isSameAt = (steps: readonly ReadStep[], before: JsonObject, after: JsonObject): boolean =>
+  isEqual(readAt(before, steps), readAt(after, steps));
+
+/** What the expression finds, and after how many steps: an absent parent can make it fail, an absent field cannot. */
+function readAt(object: JsonObject, steps: readonly ReadStep[]): readonly unknown[] {
+  let value: unknown = object;
+  let depth = 0;
+  for (const { name } of steps) {
+    if (!isJsonObject(value)) break;
+    value = ownValue(value, name);
+    depth += 1;
+  }
+  const isTest = depth === steps.length && steps.at(-1)?.test === true;
+  return [isTest ? value !== undefined : value, depth];
+}
