@@ -65,14 +65,21 @@ export function editDocument(document: JsonObject) {
       const last = keys.at(-1);
       if (last === undefined) return 'the document itself is not replaced';
       let container: Draft = root;
-      for (const key of keys.slice(0, -1)) {
+      for (const [depth, key] of keys.slice(0, -1).entries()) {
         const child = draftOf(container, key, drafts);
-        if (child === undefined) return `${key} is neither an object nor a list`;
+        if (child === undefined) return noContainer(keys, depth, read(container, key));
         container = child;
       }
       return change(container, last, edit);
     },
   };
+}
+
+function noContainer(keys: readonly string[], depth: number, found: JsonValue | undefined): string {
+  const parent = pointerOf(keys.slice(0, depth + 1));
+  if (found !== undefined && found !== null) return `${parent} is neither an object nor a list`;
+  const empty = /^(-|\d+)$/.test(keys[depth + 1] ?? '') ? '[]' : '{}';
+  return `${parent} does not exist: if it is absent, first add it with the value ${empty}`;
 }
 
 function copyOf(container: JsonObject | JsonArray, drafts: Set<object>): Draft {
@@ -92,7 +99,8 @@ function draftOf(container: Draft, key: string, drafts: Set<object>): Draft | un
 }
 
 function change(container: Draft, key: string, edit: Edit): string | undefined {
-  if (edit.op !== 'add' && read(container, key) === undefined) return 'there is nothing to change';
+  if (edit.op !== 'add' && read(container, key) === undefined)
+    return `it does not exist: ${edit.op} it only if it is there`;
   if (Array.isArray(container)) {
     const index = key === '-' && edit.op === 'add' ? container.length : indexOf(key);
     if (index === undefined || index > container.length) return 'the index is not in the list';

@@ -286,7 +286,7 @@ describe('validateObjectMetaMutation, validateUIDMutation', () => {
 });
 
 describe('expectConversionFailureMessage', () => {
-  const BROKEN = 'no such key: storageGigabytes';
+  const BROKEN = 'index out of bounds: 9';
   let restore: object | undefined;
 
   beforeAll(async () => {
@@ -297,7 +297,7 @@ describe('expectConversionFailureMessage', () => {
     restore = policy?.spec;
     const [v1] = policy?.spec.versions ?? [];
     const fromHub = [
-      { set: { path: 'spec.storage', expression: 'string(object.spec.storageGigabytes)' } },
+      { set: { path: 'spec.storage', expression: 'object.spec.address.host.split(".")[9]' } },
       ...(v1?.fromHub ?? []),
     ];
     await cluster.admin.patchMerge(

@@ -171,6 +171,75 @@ export const EXPRESSIONS: readonly Mistake[] = [
     'duration("1 day") < duration("2h")',
     'invalid duration argument: write numbers with units, such as 24h or 1h30m',
   ),
+  rule(
+    'a macro as a function',
+    'exists(object.spec.tags, t, t == "a")',
+    'exists is a macro: write list.exists(x, …) with a name and an expression',
+  ),
+  rule(
+    '`None`, `nil` or `True`',
+    'object.spec.tenant == None',
+    'variable None not found: did you mean null?',
+  ),
+  rule(
+    'a key with a slash, without brackets',
+    'object.metadata.labels.example.com/rack == "a"',
+    'variable rack not found: a key with - or / needs brackets: x["a/b"]',
+  ),
+  rule(
+    '`request.object`',
+    'request.object.spec.replicas > 1',
+    'field object not found in request: did you mean object?',
+  ),
+  rule(
+    'an optional field that is compared',
+    'object.spec.?tenant == "a"',
+    '== cannot compare (optional_type(dyn), string): add .orValue(…) to an optional field',
+  ),
+  rule(
+    'quantities compared by an operator',
+    'quantity("1Gi") > quantity(object.spec.tenant)',
+    '> cannot compare (kubernetes.Quantity, kubernetes.Quantity): quantities have isGreaterThan(), isLessThan(), compareTo() and add()',
+  ),
+  rule(
+    'a time as a text',
+    'object.metadata.creationTimestamp > timestamp("2026-01-01T00:00:00Z")',
+    '> cannot compare (string, timestamp): convert with timestamp(…); a time span is duration("1h")',
+  ),
+  rule(
+    '`null` for an absent field',
+    'object.spec.tenant != null',
+    '!= cannot compare (string, null): has(x) tells whether a field is set',
+  ),
+  rule('the time of day', 'now() > timestamp("2026-01-01T00:00:00Z")', 'function now not found'),
+  rule('a range', '1 < object.spec.replicas < 3', '< cannot compare (bool, int): write a < b && b < c'),
+  rule(
+    'an element of another type',
+    'object.spec.replicas in ["1", "2"]',
+    'in cannot compare (int, list(string)): write a value of the type of the elements',
+  ),
+  rule(
+    'a list of results',
+    'object.spec.tags.map(t, t == "a")',
+    'yields a list(bool), but only true or false count here: use all() or exists()',
+  ),
+  rule('`not in`', 'object.spec.tenant not in ["a"]', "Syntax error: unexpected 'not': write !(…)"),
+  rule(
+    "another language's `?.`",
+    'object.spec?.tenant == "a"',
+    "Syntax error: unexpected end of expression, expected ':': an optional field is x.?field",
+  ),
+  rule('`if`', 'if (object.spec.public) true else false', 'reserved identifier: if: write condition ? a : b'),
+  rule(
+    'a backslash in a pattern',
+    'object.spec.tenant.matches("\\d")',
+    'Syntax error: invalid escape \\d: double the backslash, or write r"…"',
+  ),
+  rule(
+    '`[*]`',
+    'object.spec.tags[*] == "a"',
+    "Syntax error: unexpected '*': for the elements of a list, use all(), exists() or map()",
+  ),
   {
     mistake: 'a message that yields a number',
     line: 'messageExpression: object.spec.replicas',

@@ -250,10 +250,92 @@ describe('steps and schemas', () => {
     for (const [one = '', other = ''] of [['integer', 'number'], ['string'], ['', 'string']])
       expect(sizes(one, other, [{ name: 'v1' }])).toEqual([]);
     const toHub = [
-      { set: { path: 'spec.size', expression: 'int(object.spec.size)' } },
+      {
+        set: {
+          path: 'spec.size',
+          when: 'has(object.spec) && has(object.spec.size)',
+          expression: 'int(object.spec.size)',
+        },
+      },
       { remove: { path: 'spec.list' } },
     ];
     expect(sizes('string', 'integer', [{ name: 'v1', toHub, fromHub: [] }])).toEqual([]);
+  });
+});
+
+describe('steps on an object with only its required fields', () => {
+  const version = (name: string, required: readonly string[] = []) => ({
+    name,
+    schema: {
+      type: 'object',
+      required,
+      properties: {
+        spec: {
+          type: 'object',
+          required: ['disks'],
+          properties: {
+            host: { type: 'string' },
+            size: { type: 'integer', default: 1 },
+            disks: { type: 'array', items: { type: 'object', properties: { kind: { type: 'string' } } } },
+          },
+        },
+        status: { type: 'object', properties: { phase: { type: 'string' } } },
+      },
+    },
+  });
+  const of = (step: ConversionStep, required?: readonly string[]) =>
+    problemsOf(
+      { versions: [{ name: 'v1', toHub: [step], fromHub: [] }] },
+      definitionOf([version('v1', required), version('v2')]),
+    );
+  const at = 'InvalidExpression spec.versions[0].toHub[0]:';
+
+  test.each<[string, ConversionStep, readonly string[], string]>([
+    [
+      'a guard without a guard of its parent',
+      { set: { path: 'spec.host', when: 'has(object.status.phase)', expression: '"a"' } },
+      ['spec'],
+      'when: no such key: status; guard what can be absent: has(object.status) && …, or object.?status',
+    ],
+    [
+      'an expression on an optional field',
+      set('object.spec.host'),
+      ['spec'],
+      'no such key: host; limit the step to some objects, e.g. when: has(object.spec.host)',
+    ],
+    [
+      'an expression on an element',
+      { set: { path: 'spec.disks[*].kind', expression: 'item.kind + "x"' } },
+      [],
+      'no such key: kind; limit the step to some objects, e.g. when: has(item.kind)',
+    ],
+    [
+      'a guard of a label',
+      { default: { path: 'spec.host', when: '"a" in object.metadata.labels', value: 'a' } },
+      ['spec'],
+      'when: no such key: labels; guard what can be absent: has(object.metadata.labels) && …, or object.metadata.?labels',
+    ],
+  ])('%s is refused with the remedy', (_what, step, required, message) => {
+    expect(of(step, required).filter((one) => one.startsWith('Invalid'))).toEqual([`${at} ${message}`]);
+  });
+
+  test.each<[string, ConversionStep]>([
+    ['a required field', set('string(object.spec.disks.size())')],
+    ['a field with a default', set('string(object.spec.size)')],
+    ['a guarded field', set('object.status.phase', 'has(object.status) && has(object.status.phase)')],
+    ['an optional field', set('object.?status.?phase')],
+  ])('%s is accepted', (_what, step) => {
+    expect(of(step, ['spec']).filter((one) => one.startsWith('Invalid'))).toEqual([]);
+  });
+
+  test('do not end a policy that is in force', () => {
+    const definition = definitionOf([version('v1'), version('v2')]);
+    const step = { set: { path: 'spec.host', expression: 'object.status.phase' } };
+    const spec = { versions: [{ name: 'v1', toHub: [step], fromHub: [] }] };
+    expect(compile(spec, definition)).toMatchObject({
+      usable: { name: 'servers' },
+      problems: [{ reason: 'InvalidExpression' }],
+    });
   });
 });
 

@@ -5,16 +5,17 @@ import type {
   VersionSteps,
   ConversionPolicySpec,
 } from '../../api/conversion-policy.ts';
-import { isJsonObject, textIn, valueIn, type JsonObject } from '../../json/json.ts';
+import { isJsonObject, objectIn, textIn, valueIn, type JsonObject } from '../../json/json.ts';
 import { quote } from '../../json/printable.ts';
 import { compileSteps, type CompiledStep } from './compile-steps.ts';
-import type { Converter, ConversionProblem, Report } from './converter.ts';
+import { ConversionFailure, type Converter, type ConversionProblem, type Report } from './converter.ts';
 import type { Definition } from './definition.ts';
-import { invert, type StepPath } from './step.ts';
-import { convertByPlan, type Spoke } from './policy-converter.ts';
+import { absentKey, invert, type StepPath } from './step.ts';
+import { convertByPlan, COST_LIMIT, type Spoke } from './policy-converter.ts';
 import { groupResourceName } from '../../json/kube-object.ts';
 import type { Segment } from '../../json/field-path.ts';
-import { schemaAt } from './structural-schema.ts';
+import { minimalValue, schemaAt } from './structural-schema.ts';
+import { createCelBudget } from '../../cel/values/values.ts';
 
 export interface CompiledConversion {
   readonly name: string;
@@ -37,6 +38,8 @@ export function compileConversion(
   const coverage = coverageProblems(spec, definition);
   const schemas = new Map(definition.versions.map(({ name, schema }) => [name, schema]));
   const problems: ConversionProblem[] = [];
+  /** Not among `problems`, because an expression that fails for some objects must not end what is in force. */
+  const failing: ConversionProblem[] = [];
   const spokes = new Map<string, Spoke>();
   for (const [index, version] of spec.versions.entries()) {
     const where = `spec.versions[${index}]`;
@@ -47,9 +50,10 @@ export function compileConversion(
     if (spoke === undefined) continue;
     spokes.set(version.name, spoke);
     problems.push(...fieldProblems(spoke, where, from, hub));
+    failing.push(...absentProblems(spoke.toHub, from), ...absentProblems(spoke.fromHub, hub));
   }
   if (problems.length > 0 || !schemas.has(spec.hub))
-    return { usable: undefined, problems: [...problems, ...coverage] };
+    return { usable: undefined, problems: [...problems, ...failing, ...coverage] };
   const { group, resource } = definition;
   const plan = { group, hub: spec.hub, spokes, schemas, roundTrip: spec.roundTrip ?? 'Preserve' };
   const name = metadata.name ?? '';
@@ -60,7 +64,7 @@ export function compileConversion(
     convert: (object, to) => convertByPlan(plan, object, to),
   };
   const usable = { name, generation: metadata.generation ?? 0, spec, definition, converter };
-  return { usable, problems: coverage };
+  return { usable, problems: [...failing, ...coverage] };
 }
 
 function compileSpoke(
@@ -175,6 +179,29 @@ function pathProblems(steps: readonly CompiledStep[], from: Side, to: Side): rea
     ];
   });
 }
+
+/** Runs the steps on objects with the fewest fields, for which each expression must have a value. */
+function absentProblems(steps: readonly CompiledStep[], { schema }: Side): readonly ConversionProblem[] {
+  const found = new Map<string, ConversionProblem>();
+  for (const withLists of schema === undefined ? [] : [false, true]) {
+    let object: JsonObject = { ...objectIn(minimalValue(schema ?? {}, withLists)), metadata: METADATA };
+    // An invented value of a required field may keep a step from writing what a later one reads.
+    const written = new Set<string | undefined>([undefined]);
+    for (const { where, run, writes } of steps) {
+      try {
+        object = run(object, createCelBudget(COST_LIMIT));
+      } catch (error) {
+        if (!(error instanceof ConversionFailure)) throw error;
+        if (!written.has(absentKey(error.cause)))
+          found.set(where, { reason: 'InvalidExpression', where, message: error.message });
+      }
+      for (const name of writes.flatMap(({ fields }) => fields)) written.add(name);
+    }
+  }
+  return [...found.values()];
+}
+
+const METADATA = { name: 'a', namespace: 'a', uid: 'a', creationTimestamp: '2026-01-31T12:00:00Z' };
 
 const isIn = ({ segments }: StepPath, { schema }: Side): boolean =>
   schemaAt(schema, segments).kind !== 'unknown';

@@ -94,7 +94,7 @@ describe('steps', () => {
 
   test('an expression that fails is named with its cause and the remedy', async () => {
     const failing = step([{ remove: { path: 'spec.x' } }, set('spec.a', 'object.spec.b')], {});
-    await expect(failing).rejects.toThrow(/toHub\[1\]: no such key: b; .*when: has\(object\.spec\.field\)/);
+    await expect(failing).rejects.toThrow(/toHub\[1\]: no such key: b; .*when: has\(object\.spec\.b\)/);
   });
 
   test.each([

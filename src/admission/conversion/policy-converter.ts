@@ -50,7 +50,7 @@ interface ConversionPlan {
 }
 
 /** The CEL cost limit of one object, for both directions. A list has thousands of objects, each with its own budget. */
-const COST_LIMIT = 2_000_000;
+export const COST_LIMIT = 2_000_000;
 
 /** An object without our annotations, and their texts: preserved values of other versions. */
 interface Converting {

@@ -101,11 +101,25 @@ function evaluate(
     return result === undefined || result === null ? undefined : celToJson(result);
   } catch (error) {
     if (!(error instanceof CelError)) throw error;
-    throw new ConversionFailure(
-      `${prefix}${error.message}; limit the step to some objects, e.g. when: has(object.spec.field)`,
-      { cause: error },
-    );
+    const advice = adviceFor(program.expression, absentKey(error), prefix);
+    throw new ConversionFailure(`${prefix}${error.message}; ${advice}`, { cause: error });
   }
+}
+
+/** The field that the expression did not find; undefined: another error. */
+export const absentKey = (error: unknown): string | undefined =>
+  error instanceof CelError ? /^no such key: (.*)$/s.exec(error.message)?.[1] : undefined;
+
+/** `has(a.b.c)` fails without `a.b`, so each parent needs its own guard. */
+function adviceFor(expression: string, absent: string | undefined, prefix: string): string {
+  const paths = [...expression.matchAll(/\w+(?:\.\w+)+/g)].map(([path]) => path.split('.'));
+  const path = absent === undefined ? undefined : paths.find((names) => names.indexOf(absent) > 0);
+  const parent = path?.slice(0, path.indexOf(absent ?? '')).join('.') ?? 'object.spec';
+  const field = path === undefined ? 'field' : absent;
+  const guard = `has(${parent}.${field})`;
+  return prefix === ''
+    ? `limit the step to some objects, e.g. when: ${guard}`
+    : `guard what can be absent: ${guard} && …, or ${parent}.?${field}`;
 }
 
 function checkMark({ segments, text }: StepPath, value: JsonValue): void {

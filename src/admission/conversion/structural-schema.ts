@@ -3,7 +3,10 @@ import type { Segment } from '../../json/field-path.ts';
 import {
   isJsonArray,
   isJsonObject,
+  listIn,
+  objectIn,
   ownValue,
+  textIn,
   valueIn,
   type JsonObject,
   type JsonValue,
@@ -130,3 +133,26 @@ export function listKeysOf(at: SchemaAt): readonly string[] | undefined {
   if (!isJsonArray(keys)) return undefined;
   return keys.filter((key) => typeof key === 'string');
 }
+
+/**
+ * The fewest fields that the API server accepts: required ones and those with a default. Other values are empty strings.
+ * @param withLists also the lists and their parents, each list with one element
+ */
+export function minimalValue(schema: JsonObject, withLists: boolean): JsonValue {
+  const preset = valueIn(schema, 'default');
+  if (preset !== undefined && !isJsonObject(preset)) return preset;
+  const type = textIn(schema, 'type');
+  if (type === 'array') return withLists ? [minimalValue(objectIn(schema, 'items'), true)] : [];
+  if (type !== 'object') return '';
+  const required = listIn(schema, 'required');
+  const fields = Object.entries(objectIn(schema, 'properties')).flatMap(([name, below]) => {
+    const isPresent = required.includes(name) || valueIn(below, 'default') !== undefined;
+    return isPresent || (withLists && hasList(below))
+      ? [[name, minimalValue(objectIn(below), withLists)] as const]
+      : [];
+  });
+  return { ...Object.fromEntries(fields), ...preset };
+}
+
+const hasList = (schema: JsonValue): boolean =>
+  textIn(schema, 'type') === 'array' || Object.values(objectIn(schema, 'properties')).some(hasList);

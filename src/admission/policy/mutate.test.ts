@@ -101,7 +101,22 @@ describe('a mutation', () => {
     [
       'a path that does not exist',
       '[{"op": "add", "path": "/spec/a/b", "value": 1}]',
-      'cannot add /spec/a/b: a is neither an object nor a list',
+      'cannot add /spec/a/b: /spec/a does not exist: if it is absent, first add it with the value {}',
+    ],
+    [
+      'an element of a list that does not exist',
+      '[{"op": "add", "path": "/spec/initContainers/-", "value": {"name": "a"}}]',
+      '/spec/initContainers does not exist: if it is absent, first add it with the value []',
+    ],
+    [
+      'a field of a text',
+      '[{"op": "add", "path": "/metadata/name/b", "value": 1}]',
+      'cannot add /metadata/name/b: /metadata/name is neither an object nor a list',
+    ],
+    [
+      'a replacement of what does not exist',
+      '[{"op": "replace", "path": "/spec/a", "value": 1}]',
+      'cannot replace /spec/a: it does not exist: replace it only if it is there',
     ],
     ['an unknown operation', '[{"op": "move", "path": "/spec/a"}]', 'operation 0 is not one of'],
     ['a value that is not a list', '{"a": 1}', 'a JSON patch needs a list'],

@@ -21,6 +21,7 @@ import {
 } from '../../admission/policy/compile.ts';
 import { controlPlaneWrites } from '../../admission/policy/match/control-plane-writes.ts';
 import { isKnown, knownKinds } from '../../admission/policy/match/subresources.ts';
+import { conflictsOf } from '../../admission/policy/conflicts.ts';
 import { uncoveredSubresources } from '../../admission/policy/match/uncovered-subresources.ts';
 import { unservedKinds, type ServedInGroup } from '../../admission/policy/match/unserved-kinds.ts';
 import type { Problem } from '../../admission/policy/problem.ts';
@@ -192,12 +193,14 @@ function caretLines(place: Problem['place']): readonly string[] {
   return [`    ${text}`, `    ${' '.repeat(Math.max(0, before))}^`];
 }
 
-/** Notes on subresources that change an object without asking the policy, and on what Kubernetes itself writes. */
+/** Notes on what changes an object without asking the policy, or undoes it, and on what Kubernetes itself writes. */
 export const coverageNotes = (policies: readonly CompiledPolicy[]): readonly string[] =>
   policies.flatMap((policy) =>
-    [...uncoveredSubresources(policy, policies), ...controlPlaneWrites(policy)].map(
-      (note) => `AdmissionPolicy ${policy.name}: ${note}`,
-    ),
+    [
+      ...uncoveredSubresources(policy, policies),
+      ...controlPlaneWrites(policy),
+      ...conflictsOf(policy, policies),
+    ].map((note) => `AdmissionPolicy ${policy.name}: ${note}`),
   );
 
 export function uncheckedNotes(

@@ -1,6 +1,7 @@
 import { beforeEach, expect, test } from 'vitest';
 
 import type { AdmissionPolicy, AdmissionPolicyStatus } from '../../api/admission-policy.ts';
+import type { CompiledPolicy } from '../../admission/policy/compiled-policy.ts';
 import type { Condition } from '../../json/kube-object.ts';
 import { compiled, containing, createCluster, NEVER } from '../../../test/support/runtime/fixtures.ts';
 import type { PolicyState } from './policy-registry.ts';
@@ -19,6 +20,7 @@ let record: string | undefined;
 let deletions: string;
 let missing: string;
 let verdict: ReadsVerdict;
+let others: readonly CompiledPolicy[];
 
 const version = (generation: number) => compiled({}, { name: 'servers', generation });
 const first: PolicyState = { inForce: version(1), problem: undefined, generation: 1 };
@@ -35,6 +37,7 @@ beforeEach(() => {
   deletions = '';
   missing = '';
   verdict = 'reviewed';
+  others = [];
   now = '2026-11-21T12:00:00Z';
 });
 
@@ -42,7 +45,7 @@ const reconciler = (read: (name: string) => AdmissionPolicy | undefined = polici
   createPolicyStatusReconciler(
     client,
     { get: read },
-    { get: () => state, inForce: () => [] },
+    { get: () => state, inForce: () => others },
     { recordOf: () => record, verdict: () => verdict },
     {
       isInstalled: () => installed,
@@ -79,8 +82,16 @@ const pods = (...resources: readonly string[]) => {
   return inForceAs({ inForce: compiled({ match: { apiGroups: [''], resources }, validate }) });
 };
 
+const writing = (value: string, name: string) =>
+  compiled({ defaults: [{ path: 'spec.tier', value }] }, { name, generation: 1 });
+const conflicting = (value: string) => {
+  others = [writing(value, 'y')];
+  return inForceAs({ inForce: writing('x', 'servers') });
+};
+
 test.each<[string, () => unknown, () => unknown, string]>([
   ['SubresourcesCovered', () => pods('pods'), () => pods('pods/*'), 'add pods/ephemeralcontainers to match'],
+  ['ConflictFree', () => conflicting('y'), () => conflicting('x'), 'also written by AdmissionPolicy y'],
   ['KindsServed', () => inForceAs({ unserved: 'no racks' }), () => inForceAs({}), 'no racks'],
   ['ReadsReviewed', () => (verdict = 'earlier'), () => (verdict = 'reviewed'), 'older than the review'],
   ['DeletionsFinished', () => (deletions = 'fra1 was deleted'), () => (deletions = ''), 'fra1 was deleted'],

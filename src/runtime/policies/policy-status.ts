@@ -1,5 +1,6 @@
 import { hasAudit } from '../../admission/policy/audit.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
+import { conflictsOf } from '../../admission/policy/conflicts.ts';
 import { uncoveredSubresources } from '../../admission/policy/match/uncovered-subresources.ts';
 import type { AdmissionPolicy, AdmissionPolicyStatus } from '../../api/admission-policy.ts';
 import type { KubeClient } from '../../kube/client.ts';
@@ -53,8 +54,11 @@ export function createPolicyStatusReconciler(
     const shown = { ...state, inForce: enforced, problem };
     const verbs = ['is enforced', 'nothing is enforced'] as const;
     const conditions = conditionsOf(shown, verbs, installation, before.conditions, now());
+    const notes = (find: typeof conflictsOf) =>
+      state.inForce === undefined ? '' : find(state.inForce, registry.inForce()).join('; ');
     const shortcomings = [
-      coverageOf(state, registry.inForce()),
+      { type: 'SubresourcesCovered', reason: 'NotCovered', message: notes(uncoveredSubresources) },
+      { type: CONFLICT_FREE, reason: 'Conflicts', message: notes(conflictsOf) },
       reviewOf(records.verdict(name, spec, recordIn(policy))),
       { type: 'KindsServed', reason: 'NotServed', message: state.unserved ?? '' },
       { type: 'DeletionsFinished', reason: 'ReferrersLeft', message: deletions.progress(name) },
@@ -83,10 +87,7 @@ function enforcement({
   return { compiled, enforcedBy, ...(confirmed === undefined ? {} : { confirmed }) };
 }
 
-function coverageOf({ inForce }: PolicyState, all: readonly CompiledPolicy[]): Shortcoming {
-  const gaps = inForce === undefined ? [] : uncoveredSubresources(inForce, all);
-  return { type: 'SubresourcesCovered', reason: 'NotCovered', message: gaps.join('; ') };
-}
+const CONFLICT_FREE = 'ConflictFree';
 
 function reviewOf(verdict: ReadsVerdict): Shortcoming {
   const message =
@@ -146,6 +147,13 @@ export function startPolicyStatus(
   const all = { ...facts, isInstalled: registry.isInstalled };
   const reconcile = createPolicyStatusReconciler(context.client, policies.store, registry, records, all, now);
   const on = [webhooks.onChange, records.onChange];
-  const options = { name: 'policy-status', objects: policies, on, onKey: [registry.subscribe], reconcile };
+  // The change of one policy may end the conflict of another.
+  const conflicting: typeof registry.subscribe = (tell) =>
+    registry.subscribe(() => {
+      for (const { metadata, status } of policies.store.list())
+        if (status?.conditions?.some(({ type }) => type === CONFLICT_FREE)) tell(metadata.name ?? '');
+    }, signal);
+  const onKey = [registry.subscribe, conflicting];
+  const options = { name: 'policy-status', objects: policies, on, onKey, reconcile };
   return startController(context, options, signal);
 }

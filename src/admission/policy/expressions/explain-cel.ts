@@ -5,6 +5,12 @@ import { functions } from '../../../cel/library/all-functions.ts';
 
 type Habit = Readonly<{ pattern: RegExp; hint: string }>;
 
+const OPTIONAL = 'an optional field is x.?field';
+const TERNARY = 'write condition ? a : b';
+
+const hintIn = (habits: readonly Habit[], text: string): string | undefined =>
+  habits.find(({ pattern }) => pattern.test(text))?.hint;
+
 /** Operators whose first characters are an operator of CEL. */
 const OPERATORS: readonly Habit[] = [
   { pattern: /^[=!]==$/, hint: 'CEL compares by == and !=' },
@@ -18,8 +24,12 @@ const HABITS: readonly Habit[] = [
   { pattern: /^\|/, hint: 'write ||' },
   { pattern: /^and\b/i, hint: 'write &&' },
   { pattern: /^or\b/i, hint: 'write ||' },
+  { pattern: /^not\b/i, hint: 'write !(…)' },
+  { pattern: /^\*/, hint: 'for the elements of a list, use all(), exists() or map()' },
+  { pattern: /^#/, hint: 'a comment begins with //' },
+  { pattern: /^\$/, hint: 'write the expression without $' },
   { pattern: /^[\u201C\u201D\u2018\u2019]/, hint: 'write straight quotes' },
-  { pattern: /^\?\./, hint: 'an optional field is x.?field' },
+  { pattern: /^\?\./, hint: OPTIONAL },
   { pattern: /^;/, hint: 'an expression ends without a semicolon' },
   { pattern: /^`/, hint: 'strings have single or double quotes' },
 ];
@@ -28,12 +38,15 @@ function syntaxHint(message: string, expression: string, { line, column }: CelPo
   const reserved = /^reserved identifier: (\w+)$/.exec(message)?.[1];
   if (reserved === 'namespace') return 'write object.metadata.namespace or request.namespace';
   if (message === 'invalid argument to has() macro') return 'has() takes a field, such as has(object.spec.x)';
+  if (reserved === 'if') return TERNARY;
+  if (message.startsWith('Syntax error: invalid escape')) return 'double the backslash, or write r"…"';
   if (!message.startsWith('Syntax error: unexpected')) return undefined;
   const text = expression.split('\n')[line - 1] ?? '';
+  if (message.endsWith("expected ':'")) return text.includes('?.') ? OPTIONAL : TERNARY;
   if (/\bnot\s+$/i.test(text.slice(0, column - 1))) return 'write !';
   const found = [column - 3, column - 2].map((at) => text.slice(Math.max(0, at), column));
   const operator = OPERATORS.find(({ pattern }) => found.some((rest) => pattern.test(rest)));
-  return (operator ?? HABITS.find(({ pattern }) => pattern.test(text.slice(column - 1))))?.hint;
+  return operator?.hint ?? hintIn(HABITS, text.slice(column - 1));
 }
 
 export interface ExpressionPlace extends CelPosition {
@@ -50,6 +63,12 @@ export function explainCel(error: CelError, expression: string, known: KnownName
   const { position = { line: 1, column: 1 }, unknown, message } = error;
   const at = unknown === undefined ? position : startOf(unknown, expression, position);
   const place: ExpressionPlace = { expression, ...at };
+  const before = (expression.split('\n')[at.line - 1] ?? '').slice(0, at.column - 1);
+  if (unknown?.kind === 'variable' && /[\w\])][-/]$/.test(before))
+    return {
+      message: `variable ${unknown.name} not found: a key with - or / needs brackets: x["a/b"]`,
+      place,
+    };
   if (unknown !== undefined) return { message: unknownName(unknown, known), place };
   return { message: hintFor(message, expression, position) ?? message, place };
 }
@@ -69,8 +88,11 @@ const suggestion = (meant: string | undefined): string =>
 function unknownName({ kind, name, known, of = 'the object' }: UnknownName, names: KnownNames): string {
   switch (kind) {
     case 'field':
-      return noField(of, name, known);
+      return noField(of, name, of === 'request' ? [...known, ...names.names] : known);
     case 'function':
+      // Known, so the arguments are wrong.
+      if (known.includes(name))
+        return `${name} is a macro: write list.${name}(x, …) with a name and an expression`;
       return `function ${name} not found${suggestion(meantFunction(name, known))}`;
     case 'variable':
       return `variable ${name} ${ADVICE.get(name) ?? `not found${suggestion(meantVariable(name, names))}`}`;
@@ -105,6 +127,7 @@ const ELSEWHERE: ReadonlyMap<string, string> = new Map([
   ['length', 'size'],
   ['not', '!'],
   ['number', 'double'],
+  ['orElse', 'orValue'],
   ['parseInt', 'int'],
   ['regex', 'matches'],
   ['some', 'exists'],
@@ -121,7 +144,7 @@ const ELSEWHERE: ReadonlyMap<string, string> = new Map([
 
 function meantFunction(name: string, known: readonly string[]): string | undefined {
   const last = name.split('.').at(-1) ?? name;
-  const callable = known.filter((one) => /^[A-Za-z]/.test(one));
+  const callable = known.filter((one) => /^[A-Za-z]{3}/.test(one));
   return ELSEWHERE.get(last) ?? nearest(last, callable) ?? nearest(name, callable);
 }
 
@@ -139,15 +162,20 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
 ]);
 
 const VARIABLES_ELSEWHERE: ReadonlyMap<string, string> = new Map([
+  ['False', 'false'],
+  ['None', 'null'],
+  ['True', 'true'],
   ['metadata', 'object.metadata'],
   ['name', 'object.metadata.name'],
   ['new', 'object'],
+  ['nil', 'null'],
   ['old', 'oldObject'],
   ['oldSelf', 'oldObject'],
   ['operation', 'request.operation'],
   ['self', 'object'],
   ['spec', 'object.spec'],
   ['status', 'object.status'],
+  ['undefined', 'null'],
   ['user', 'request.userInfo'],
   ['userInfo', 'request.userInfo'],
   ['username', 'request.userInfo.username'],
@@ -175,7 +203,10 @@ function hintFor(message: string, expression: string, position: CelPosition): st
   const [, wanted, found] = RESULT.exec(message) ?? [];
   if (wanted === 'bool' && found === 'dyn')
     return 'yields a value whose type is not known, but only true or false count here: write a comparison';
-  if (wanted === 'bool') return `yields ${a(found)}, but only true or false count here: write a comparison`;
+  if (wanted === 'bool') {
+    const hint = hintIn(RESULTS, found ?? '') ?? 'write a comparison';
+    return `yields ${a(found)}, but only true or false count here: ${hint}`;
+  }
   if (wanted !== undefined) return `yields ${a(found)}, but ${a(wanted)} is needed here`;
   const [, name, types] = OVERLOAD.exec(message) ?? [];
   if (name !== undefined && types !== undefined) return overloadHint(name, types);
@@ -186,6 +217,12 @@ function hintFor(message: string, expression: string, position: CelPosition): st
   const hint = LITERALS.get(message) ?? syntaxHint(message, expression, position);
   return hint === undefined ? undefined : `${message}: ${hint}`;
 }
+
+const RESULTS: readonly Habit[] = [
+  { pattern: /Decision$/, hint: 'add .allowed()' },
+  { pattern: /^optional_type/, hint: 'add .orValue(false)' },
+  { pattern: /^list/, hint: 'use all() or exists()' },
+];
 
 const LITERALS: ReadonlyMap<string, string> = new Map([
   ['invalid duration argument', 'write numbers with units, such as 24h or 1h30m'],
@@ -198,19 +235,42 @@ const OPERATOR = /^_(\W+)_$/;
 
 const COMPARISONS = ['==', '!=', '<', '<=', '>', '>='];
 
+const OPERANDS: readonly Habit[] = [
+  { pattern: /optional_type/, hint: 'add .orValue(…) to an optional field' },
+  { pattern: /Quantity/, hint: 'quantities have isGreaterThan(), isLessThan(), compareTo() and add()' },
+  { pattern: /timestamp/, hint: 'convert with timestamp(…); a time span is duration("1h")' },
+  { pattern: /duration/, hint: 'write duration("1h")' },
+];
+
+const COMPARED: readonly Habit[] = [
+  { pattern: /net\.IP/, hint: 'write ip(…)' },
+  { pattern: /null/, hint: 'has(x) tells whether a field is set' },
+  { pattern: /^type\(/, hint: 'a type has no quotes: type(x) == int' },
+  { pattern: /list\(/, hint: 'write x in list, or use all() or exists()' },
+  { pattern: /(^|, )(object|spec|status|metadata)\b/, hint: 'compare one of its fields' },
+];
+
 function overloadHint(name: string, applied: string): string {
   const types = applied.replace(/^.*\.\(|^\(|\)$/g, '');
   const [, operator] = OPERATOR.exec(name) ?? [];
-  if (operator !== undefined && COMPARISONS.includes(operator))
-    return `${operator} cannot compare (${types}): convert one side, e.g. by int() or string()`;
+  if (operator !== undefined && COMPARISONS.includes(operator)) {
+    const chain = /[<>]/.test(operator) && types.startsWith('bool, ');
+    const hint = chain ? 'write a < b && b < c' : hintIn([...OPERANDS, ...COMPARED], types);
+    return `${operator} cannot compare (${types}): ${hint ?? 'convert one side, e.g. by int() or string()'}`;
+  }
   if (operator === '&&' || operator === '||') return `${operator} needs Booleans, but got (${types})`;
-  if (operator === '+') return `+ cannot add (${types}): convert one side, e.g. by string()`;
+  if (operator === '+')
+    return `+ cannot add (${types}): ${hintIn(OPERANDS, types) ?? 'convert one side, e.g. by string()'}`;
   if (operator !== undefined && operator !== '[' && operator !== '?')
     return `${operator} does not apply to (${types})`;
+  if (name === '@in' && /, (list|map)\(/.test(types))
+    return `in cannot compare (${types}): write a value of the type of the elements`;
   if (name === '@in')
     return `in needs a list or a map on its right side, but got (${types}): a string has contains()`;
   if (name === '!_') return `! needs a Boolean, but got (${types})`;
   if (name === '-_') return `- needs a number, but got (${types})`;
+  if (name === '_?_:_' && !/^(bool|dyn), /.test(types))
+    return `the condition of ?: needs a Boolean, but got (${types})`;
   if (name === '_?_:_') return `both branches of ?: need the same type, but got (${types})`;
   if (name === '_[_]' || name === '_[?_]') return `the index does not fit: got (${types})`;
   const [, receiver] = /^(.*)\.\(/s.exec(applied) ?? [];
