@@ -230,6 +230,10 @@ const status = t.object(
         check: t.string('e.g. `rule no-password`.'),
         by: t.oneOf('The API server itself, or the webhook.', ['APIServer', 'Webhook']),
         'reason?': t.string('Why the API server does not enforce it.'),
+        'warnedGeneration?': t.integer(
+          'The generation of the AdmissionPolicy in which the API server warned about its types. The webhook enforces it until the spec changes.',
+          { format: 'int64' },
+        ),
       }),
     ),
     'confirmed?': t.object('What the API server is known to enforce. The webhook skips these checks.', {

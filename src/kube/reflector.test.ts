@@ -300,8 +300,8 @@ test('a watch that is silent before its first bookmark ends without a failure, a
     },
   });
   let isFrozen = false;
-  const handler: Handler = (request, response) => {
-    if (!isFrozen || request.url.searchParams.get('limit') !== '1') script(request, response);
+  const handler: Handler = (request, response, n) => {
+    if (!isFrozen || request.url.searchParams.get('limit') !== '1') script(request, response, n);
   };
   const server = await startServer(handler);
   const { changes, reflector, warnings } = start(server, {

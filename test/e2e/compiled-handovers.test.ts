@@ -83,11 +83,13 @@ afterAll(async () => {
 });
 
 const RULES = [{ name: 'token', expression: '!("token" in object.?data.orValue({}))', message: 'no token' }];
-const WITH_PASSWORD = [
+const NO_PASSWORD = '!("password" in object.?data.orValue({}))';
+const WITH_PASSWORD = [...RULES, { name: 'password', expression: NO_PASSWORD }];
+/** The type check knows that the values of a ConfigMap are strings. */
+const MISTYPED = [
+  { name: 'mistyped', expression: `object.?data.number.orValue("a") != 5 && ${NO_PASSWORD}` },
   ...RULES,
-  { name: 'password', expression: '!("password" in object.?data.orValue({}))' },
 ];
-const MISTYPED = [...RULES, { name: 'mistyped', expression: 'object.?data.number.orValue("a") != 5' }];
 const UNIQUE = { unique: [{ name: 'code', paths: ['data.code'] }] };
 
 const policyOf = (validate: object, more: object = {}): KubeObject =>
@@ -114,6 +116,7 @@ const createForbidden = () => create({ token: 'x' });
 /** Who refused how many attempts while `work` ran, and when the API server stored one. */
 async function whileTrying(
   work: (refusedBy: Readonly<Record<'APIServer' | 'webhook', number>>) => Promise<unknown>,
+  attempt: () => Promise<unknown> = createForbidden,
 ) {
   const refusedBy = { APIServer: 0, webhook: 0 };
   const storedAt: number[] = [];
@@ -121,7 +124,7 @@ async function whileTrying(
   const tryAll = async () => {
     while (!isOver) {
       try {
-        await createForbidden();
+        await attempt();
         storedAt.push(performance.now());
       } catch (error) {
         const message = messageOf(error);
@@ -141,14 +144,14 @@ async function whileTrying(
   return { refusedBy, storedAt };
 }
 
-const status = async () => (await cluster.admin.get<Policy>(ADMISSION_POLICIES, { name: NAME }))?.status;
+const status = async (name = NAME) => (await cluster.admin.get<Policy>(ADMISSION_POLICIES, { name }))?.status;
 const entries = async () =>
   (await webhooksOf(cluster, validatingWebhookConfigurations))
     .filter(({ rules }) => JSON.stringify(rules).includes('"configmaps"'))
     .map(({ name }) => (name.includes('.left.') ? 'left' : 'whole'));
 
-const seeCompiled = (count: string) =>
-  eventually(`${count} checks of the API server`, async () => (await status())?.compiled === count);
+const seeCompiled = (count: string, name = NAME) =>
+  eventually(`${count} checks of the API server`, async () => (await status(name))?.compiled === count);
 const seeEntries = (wanted: readonly string[]) =>
   eventually(`entries ${wanted.join()}`, async () => (await entries()).join() === wanted.join());
 
@@ -204,19 +207,42 @@ test('checks go back to the webhook, and return', async () => {
   expect(storedAt).toEqual([]);
 });
 
-test('a new version fails the type check of kube-controller-manager', async () => {
-  const { storedAt } = await whileTrying(async () => {
-    await write(policyOf({ rules: MISTYPED }));
-    await eventually(
-      'the warning',
-      async () => (await status())?.enforcedBy?.[0]?.reason?.includes('no matching overload') === true,
+test('a check that fails the type check of kube-controller-manager leaves alone, also after a restart, until the spec changes', async () => {
+  const installed = async () =>
+    await Promise.all([POLICIES, BINDINGS].map((kind) => cluster.admin.get<KubeObject>(kind, COMPILED)));
+  const versions = async () => (await installed()).map((object) => versionOf(object ?? {}));
+  let attempts = 0;
+  const attempt = () => create((attempts += 1) % 2 === 0 ? { token: 'x' } : { password: 'x' });
+  await seeEntries(['left']); // the write that narrows the entry is no longer on its way
+  await write(policyOf({ rules: MISTYPED }));
+  await untilRefused('the password', 'mistyped', () => create({ password: 'x' }));
+  const { refusedBy, storedAt } = await whileTrying(async () => {
+    await eventually('both checks in the API server', async () =>
+      JSON.stringify(await installed()).includes('password'),
     );
+    await seeCompiled('1/2');
+    const reason = expect.stringMatching(/about its expression: .*no matching overload/) as string;
+    expect((await status())?.enforcedBy).toEqual([
+      { check: 'rule mistyped', by: 'Webhook', reason, warnedGeneration: expect.any(Number) as number },
+      { check: 'rule token', by: 'APIServer' },
+    ]);
     await seeEntries(['whole']);
-    await write(policyOf({ rules: RULES }));
-    await seeCompiled('1/1');
-    await seeEntries(['left']);
-  });
+    expect(JSON.stringify(await installed())).toMatch(/^(?!.*password).*no token/);
+    const before = await versions();
+    replica.program.kill('SIGKILL');
+    await replica.program.exited;
+    await start();
+    const match = configMapsWith({ suite: 'other' });
+    await cluster.apply(admissionPolicy('other', { match, validate: { rules: RULES } }));
+    await seeCompiled('1/1', 'other'); // the new leader compares all policies in each pass
+    expect([await versions(), (await status())?.compiled]).toEqual([before, '1/2']);
+    await cluster.admin.delete(ADMISSION_POLICIES, { name: 'other' });
+  }, attempt);
   expect(storedAt).toEqual([]);
+  expect(refusedBy.APIServer).toBeGreaterThan(0);
+  await write(policyOf({ rules: [{ name: 'mistyped', expression: NO_PASSWORD }, ...RULES] }));
+  await seeCompiled('2/2');
+  await seeEntries(['left']);
 });
 
 test('kill -9 in the middle of an update', async () => {

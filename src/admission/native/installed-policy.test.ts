@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 
 import { GROUP, policyOf } from '../../../test/support/admission/policy.ts';
 import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
@@ -9,9 +9,10 @@ import {
   installedOf,
   isAsWanted,
   isInstalledByUs,
-  obstacleOf,
-  TYPES_UNCHECKED,
+  isTypeChecked,
+  warnedBy,
 } from './installed-policy.ts';
+import { inWebhook } from './native-check.ts';
 import { compileNative, oncePerVersion, type NativeOptions } from './native-policy.ts';
 
 const OWNER = { name: 'servers', uid: 'u' };
@@ -96,17 +97,55 @@ test('the branches of a schema apply under their conditions', () => {
   expect(pairs[0]?.policy).toMatchObject({ spec: { validations } });
 });
 
-test('a policy counts as enforced once its types are checked without a warning', () => {
-  const stored = (status: object): KubeObject & { readonly status: object } => ({
-    metadata: { generation: 2 },
-    status,
+describe('a type check', () => {
+  const schema = { properties: { spec: { required: ['a', 'b'] } } };
+  const rules = ['small', 'large', 'large'].map((name) => ({ name, expression: 'object.spec.units < 5' }));
+  const spec = { validate: { schema, rules }, warnings: [{ message: 'old' }] };
+  const { checks } = compileNative(policyOf(spec), OPTIONS);
+  const POLICIES = { part: 'policies', answersProbes: true } as const;
+  const NOTICES = { part: 'notices', answersProbes: false } as const;
+  const warn = (fieldRef: string, pair: object, observedGeneration = 2) => {
+    const typeChecking = { expressionWarnings: [{ fieldRef, warning: 'undefined field\n' }] };
+    const stored = { metadata: { generation: 2 }, status: { observedGeneration, typeChecking } };
+    return warnedBy(stored, { ...POLICIES, ...pair }, checks);
+  };
+
+  test('ends with the generation of the stored text', () => {
+    const stored = (status: object): KubeObject => ({ metadata: { generation: 2 }, ...{ status } });
+    expect(isTypeChecked(stored({ observedGeneration: 2 }))).toBe(true);
+    expect(isTypeChecked(stored({ observedGeneration: 1 }))).toBe(false);
+    expect(warn('spec.validations[1].expression', {}, 1)).toEqual([]);
   });
-  const expressionWarnings = [{ fieldRef: 'spec.variables[0]', warning: 'undefined field' }];
-  expect(obstacleOf(stored({ observedGeneration: 2 }))).toBeUndefined();
-  expect(obstacleOf(stored({ observedGeneration: 1 }))).toBe(TYPES_UNCHECKED);
-  expect(obstacleOf(stored({ observedGeneration: 2, typeChecking: { expressionWarnings } }))).toBe(
-    'the API server warns about spec.variables[0]: undefined field',
-  );
+
+  const ALL = ['schema', 'rule small', 'rule large', 'rule large'];
+  test.each([
+    ['spec.validations[2].expression', {}, ['schema'], 'its expression'],
+    ['spec.validations[3].expression', {}, ['rule small'], 'its expression'],
+    ['spec.validations[5].messageExpression', {}, ['rule large'], 'its messageExpression'],
+    ['spec.validations[2].expression', { answersProbes: false }, ['rule small'], 'its expression'],
+    ['spec.validations[0].expression', NOTICES, ['warnings'], 'its expression'],
+    ['spec.validations[0].expression', {}, ALL, 'spec.validations[0].expression'],
+    ['spec.variables[0].expression', {}, ALL, 'spec.variables[0].expression'],
+    ['spec.matchConditions[0]', NOTICES, ['warnings'], 'spec.matchConditions[0]'],
+  ] as const)('that warns about %s in %j is about %j: %s', (fieldRef, pair, wanted, named) => {
+    const reason = `the API server warns about ${named}: undefined field`;
+    expect(warn(fieldRef, pair)).toEqual(wanted.map((check) => ({ check, by: 'Webhook', reason })));
+  });
+});
+
+test('checks with a warning leave the text, with what only they need', () => {
+  const rules = ['few', 'other', 'other'].map((name) => ({ name, expression: `variables.${name}` }));
+  const variables = ['few', 'other'].map((name) => ({ name, expression: 'object.spec.units < 5' }));
+  const policy = policyOf({ variables, validate: { rules }, warnings: [{ message: 'old' }] });
+  const compiledWithout = (...names: string[]) => {
+    const warned = names.map((check) => inWebhook(check, 'undefined field'));
+    const { checks, pairs } = compileNative(policy, { ...OPTIONS, warned });
+    expect(checks.filter(({ by }) => by === 'Webhook').map(({ check }) => check)).toEqual(names);
+    return JSON.stringify(pairs.map((pair) => pair.policy));
+  };
+  expect(compiledWithout()).toMatch(/variables\.few.*variables\.other.*variables\.other.*"old"/);
+  expect(compiledWithout('rule few', 'warnings')).not.toMatch(/"few"|variables\.few|"old"/);
+  expect(compiledWithout('rule other', 'rule other')).not.toMatch(/"other"|variables\.other/);
 });
 
 test('a policy is compiled again only if the version or the options change', () => {
@@ -115,7 +154,8 @@ test('a policy is compiled again only if the version or the options change', () 
   const options: NativeOptions = { ownNamespace: 'g', restorers: [{ user: 'velero' }], others: [other] };
   const compiled = compile(policy, options);
   expect(compile(policy, { ...options, restorers: [{ user: 'velero' }] })).toBe(compiled);
-  for (const change of [{ restorers: [] }, { others: [] }, { others: [policy] }])
+  const warned = [inWebhook('rule few', 'undefined field')];
+  for (const change of [{ restorers: [] }, { others: [] }, { others: [policy] }, { warned }])
     expect(compile(policy, { ...options, ...change }).options).toMatchObject(change);
   expect(compile(other, options)).not.toBe(compile(policy, options));
 });

@@ -1,9 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 
+import type { AdmissionPolicyStatus } from '../../api/admission-policy.ts';
 import { GROUP, VERSION } from '../../api/group.ts';
 import type { KubeObject, OwnerReference } from '../../json/kube-object.ts';
 import { listIn, objectIn, textIn, valueIn } from '../../json/json.ts';
-import type { NativeCheck, NativePart } from './native-check.ts';
+import { inWebhook, type NativeCheck, type NativePart, type WebhookCheck } from './native-check.ts';
 import { NAME_ENDING, type NativePair } from './native-policy.ts';
 import { digestOf, withProbe } from './probe.ts';
 
@@ -71,22 +72,32 @@ export function enforcesAsWanted(stored: KubeObject, wanted: KubeObject): boolea
 
 const plain = (value: object): unknown => JSON.parse(JSON.stringify(value));
 
-/** Why it is uncertain that the API server enforces a stored policy; undefined: it does. */
-export function obstacleOf(stored: KubeObject): string | undefined {
-  const [warning] = listIn(stored, 'status', 'typeChecking', 'expressionWarnings');
-  if (warning !== undefined)
-    return `the API server warns about ${textIn(warning, 'fieldRef')}: ${textIn(warning, 'warning')}`;
-  if (valueIn(stored, 'status', 'observedGeneration') === stored.metadata?.generation) return undefined;
-  return TYPES_UNCHECKED;
+/** Until then, the status may contain the warnings about the previous text. */
+export const isTypeChecked = (stored: KubeObject): boolean =>
+  valueIn(stored, 'status', 'observedGeneration') === stored.metadata?.generation;
+
+/** The checks about whose types the API server warns: all of the part if the warning is about none of them. */
+export function warnedBy(
+  stored: KubeObject,
+  { part, answersProbes }: Pick<Installed, 'part' | 'answersProbes'>,
+  checks: readonly NativeCheck[],
+): readonly WebhookCheck[] {
+  if (!isTypeChecked(stored)) return [];
+  const ofPart = checks.flatMap((one) => (one.by === 'APIServer' && one.part === part ? [one] : []));
+  const places = ofPart.flatMap(({ check, validations }) => validations.map(() => check));
+  return listIn(stored, 'status', 'typeChecking', 'expressionWarnings').flatMap((warning) => {
+    const [ref, text] = [textIn(warning, 'fieldRef'), textIn(warning, 'warning').trim()];
+    const [, index, field] = /^spec\.validations\[(\d+)\]\.(.+)$/.exec(ref) ?? [];
+    const found = index === undefined ? undefined : places[Number(index) - (answersProbes ? 1 : 0)];
+    const reason = `the API server warns about ${found === undefined ? ref : `its ${field}`}: ${text}`;
+    const warned = found === undefined ? ofPart.map(({ check }) => check) : [found];
+    return warned.map((check) => inWebhook(check, reason));
+  });
 }
 
 export const TYPES_UNCHECKED = 'kube-controller-manager has not checked its types yet';
 
-export interface Enforcer {
-  readonly check: string;
-  readonly by: NativeCheck['by'];
-  readonly reason?: string;
-}
+export type Enforcer = NonNullable<AdmissionPolicyStatus['enforcedBy']>[number];
 
 /** @param obstacleOfPart why the API server does not enforce the checks of a part; undefined: it does */
 export const enforcersOf = (
@@ -94,8 +105,8 @@ export const enforcersOf = (
   obstacleOfPart: (part: NativePart) => string | undefined,
 ): readonly Enforcer[] =>
   checks.map((one) => {
+    if (one.by === 'Webhook') return one;
     const { check } = one;
-    if (one.by === 'Webhook') return { check, by: 'Webhook', reason: one.reason };
     const obstacle = obstacleOfPart(one.part);
     return obstacle === undefined ? { check, by: 'APIServer' } : { check, by: 'Webhook', reason: obstacle };
   });

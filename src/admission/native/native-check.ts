@@ -12,7 +12,15 @@ export type NativeCheck =
       /** Expressions for lists of JSON patches, in their order. Only in the part `changes`. */
       readonly mutations?: readonly string[];
     }
-  | { readonly check: string; readonly by: 'Webhook'; readonly reason: string };
+  | WebhookCheck;
+
+export interface WebhookCheck {
+  readonly check: string;
+  readonly by: 'Webhook';
+  readonly reason: string;
+  /** The generation of the AdmissionPolicy in which the API server warned about the types of the check. */
+  readonly warnedGeneration?: number;
+}
 
 /** `params`: skipped while the params are missing. `notices`: never refuse. `changes`: a MutatingAdmissionPolicy. */
 export type NativePart = 'policies' | 'params' | 'notices' | 'changes';
@@ -31,7 +39,7 @@ export type NativeVariable = Readonly<Record<'name' | 'expression', string>>;
 export const IGNORED_CONDITIONS =
   'failurePolicy Ignore admits requests whose matchConditions fail, and the API server would refuse them';
 
-export const inWebhook = (check: string, reason: string): NativeCheck => ({ check, by: 'Webhook', reason });
+export const inWebhook = (check: string, reason: string): WebhookCheck => ({ check, by: 'Webhook', reason });
 
 /** A line break ends a comment. Without one, the API server can warn about an error: it quotes the expression in a header. */
 export const enclosed = (expression: string): string =>

@@ -15,6 +15,7 @@ import {
   type NativeCheck,
   type NativePart,
   type NativeVariable,
+  type WebhookCheck,
 } from './native-check.ts';
 import { compileNativeExceptions, grantsProblem, type NativeExceptions } from './native-exceptions.ts';
 import { immutableValidations, ruleValidations, usedVariables, expressionProblem } from './native-rules.ts';
@@ -48,6 +49,8 @@ export interface NativeOptions {
   readonly restorers: readonly Principal[];
   /** The other policies in force that may change objects, because the order of changes must not matter. */
   readonly others: readonly CompiledPolicy[];
+  /** Checks about whose types the API server has warned. */
+  readonly warned?: readonly WebhookCheck[];
 }
 
 const PARTS: readonly NativePart[] = ['policies', 'params', 'notices', 'changes'];
@@ -62,21 +65,21 @@ export function oncePerVersion<T>(
   compile: (policy: CompiledPolicy, options: NativeOptions) => T,
 ): (policy: CompiledPolicy, options: NativeOptions) => T {
   interface Known extends Pick<NativeOptions, 'others'> {
-    readonly restorers: string;
+    readonly lists: string;
     readonly compiled: T;
   }
   const known = new WeakMap<CompiledPolicy, Known>();
   return (policy, options) => {
-    const restorers = JSON.stringify(options.restorers);
-    const { others } = options;
+    const { others, restorers, warned = [] } = options;
+    const lists = JSON.stringify([restorers, warned]);
     const found = known.get(policy);
     const isKnown =
-      found?.restorers === restorers &&
+      found?.lists === lists &&
       found.others.length === others.length &&
       found.others.every((one, index) => one === others[index]);
     if (isKnown) return found.compiled;
     const compiled = compile(policy, options);
-    known.set(policy, { restorers, others, compiled });
+    known.set(policy, { lists, others, compiled });
     return compiled;
   };
 }
@@ -94,12 +97,13 @@ export function compileNative(policy: CompiledPolicy, options: NativeOptions): N
   const exceptions = compileNativeExceptions(policy);
   const problem = grantsProblem(policy) ?? conditionsProblem(policy);
   const schema = compileNativeSchema(policy, exceptions, problem);
-  const enforced = [
+  const compiled = [
     ...keepLenient(policy, 'immutable', immutableValidations(policy, exceptions, problem)),
     ...keepLenient(policy, 'schema', schema.checks),
     ...keepLenient(policy, 'rules', ruleValidations(policy, exceptions, problem)),
   ];
-  const notices = noticesOf(policy, enforced);
+  const enforced = keepWarned(compiled, options.warned);
+  const notices = keepWarned(noticesOf(policy, enforced), options.warned);
   const checks = [...enforced, ...changeChecks(policy, options.others), ...needWebhook(policy), ...notices];
   const generated = [...exceptions.variables, ...schema.variables];
   return {
@@ -267,6 +271,15 @@ function whyLenient(policy: CompiledPolicy, part: DeferrableCheck): string | und
     ? 'existing objects may violate it (existingViolations: Allow)'
     : undefined;
 }
+
+/** Rules may share a name. The webhook keeps all of them if the API server warned about one. */
+export const keepWarned = (
+  checks: readonly NativeCheck[],
+  warned: readonly WebhookCheck[] = [],
+): readonly NativeCheck[] =>
+  checks.map((one) =>
+    one.by === 'Webhook' ? one : (warned.find(({ check }) => check === one.check) ?? one),
+  );
 
 /** Warnings and audit annotations. The API server writes them itself, under the name of the generated policy. */
 const noticeChecks = (policy: CompiledPolicy): readonly NativeCheck[] => [

@@ -4,7 +4,7 @@ import type { AdmissionPolicyStatus } from '../../api/admission-policy.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import type { CompiledPolicy } from '../policy/compiled-policy.ts';
 import type { AdmissionRequest } from '../review/request.ts';
-import type { NativeCheck, NativePart } from './native-check.ts';
+import { inWebhook, type NativeCheck, type NativePart, type WebhookCheck } from './native-check.ts';
 import { valueIn } from '../../json/json.ts';
 import { isSubject } from '../policy/exceptions/exceptions.ts';
 import { compileNativeExceptions, isInGroup } from './native-exceptions.ts';
@@ -25,6 +25,12 @@ export interface Release {
 export type ReleaseOf = (policy: CompiledPolicy) => Release | undefined;
 
 export const NO_RELEASES: ReleaseOf = () => undefined;
+
+/** The checks that remain in the webhook because of a warning in this generation. */
+export const warnedIn = (generation: number, { enforcedBy = [] }: AdmissionPolicyStatus = {}) =>
+  enforcedBy.flatMap(({ check, reason = '', warnedGeneration }): readonly WebhookCheck[] =>
+    warnedGeneration === generation ? [{ ...inWebhook(check, reason), warnedGeneration }] : [],
+  );
 
 /** One stored version of an object, regardless of status and labels. */
 export const versionOf = ({ metadata = {} }: KubeObject): string => `${metadata.uid}/${metadata.generation}`;

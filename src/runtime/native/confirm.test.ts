@@ -10,16 +10,19 @@ import {
   silent,
 } from '../../../test/support/runtime/fixtures.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
+import type { AdmissionPolicyStatus } from '../../api/admission-policy.ts';
 import type { UniqueClaim } from '../../api/unique-claim.ts';
+import { listIn, textIn } from '../../json/json.ts';
+import type { KubeObject } from '../../json/kube-object.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Resource } from '../../kube/object.ts';
 import { validatingAdmissionPolicies, validatingAdmissionPolicyBindings } from '../../kube/well-known.ts';
-import { createNativePoliciesReconciler, createTakeover } from './native-policies.ts';
+import { createNativePoliciesReconciler, createTakeover, type Enforcement } from './native-policies.ts';
 
 const PAIR = { name: 'a.policies.gatehouse.dev', digest: 'd1', policy: 'p/1', binding: 'b/1' };
 const checked = { observedGeneration: 1, typeChecking: {} };
 const LIVE = { metadata: { generation: 1 }, status: checked };
-const SUBJECT: Subject = { pair: PAIR, policy: LIVE, objectSelector: {}, answers: true, hasTypeCheck: true };
+const SUBJECT: Subject = { pair: PAIR, policy: LIVE, objectSelector: {}, answers: true };
 const { signal } = new AbortController();
 
 let time: number;
@@ -150,45 +153,104 @@ describe('the policy of the API server', () => {
   const ruled = compiled({ validate: { rules } }, { name: 'a', generation: 1 });
   let served: readonly Resource[];
   let inForce: readonly CompiledPolicy[];
-  let enforcers: (string | undefined)[];
+  let reported: Enforcement;
+  let status: AdmissionPolicyStatus;
+  /** The expressions of each written policy, and whether it was confirmed before. */
+  let written: [string, boolean][];
+  let stored: () => Promise<readonly KubeObject[]>;
+  let startLeader: () => void;
   let reconcile: () => Promise<unknown>;
   const nothing = () => Promise.resolve(undefined);
   beforeEach(() => {
     served = KINDS;
     inForce = [ruled];
+    status = {};
+    written = [];
     const { client } = createCluster();
     const create = ((kind: Resource, claim: UniqueClaim) => {
-      if (kind.resource !== 'uniqueclaims') return client.create(kind, claim);
+      if (kind.resource !== 'uniqueclaims') return client.create(kind, checkTypes(claim));
       const digest = claim.metadata.name?.replace('probe-', '') ?? '';
       return Promise.reject(refusal(digest));
     }) as KubeClient['create']; // only these kinds are created
-    const one = createNativePoliciesReconciler({
-      client: { ...client, create },
-      discovery: { servedIn: () => Promise.resolve(served) },
-      installation: { owner: nothing, obstacle: nothing, isChanging: () => false },
-      policies: { get: () => ({ metadata: { name: 'a', uid: 'u' }, spec: ruled.spec }) },
-      detectors: { list: () => [] },
-      inForce: () => inForce,
-      isInstalled: () => true,
-      releaseOf,
-      ownNamespace: OWN_NAMESPACE,
-      report: (_name, { enforcedBy }) => (enforcers = enforcedBy.map(({ by, reason }) => reason ?? by)),
-      now,
-      monotonic,
-      log: silent,
-    });
-    reconcile = async () => {
-      await one('all', signal);
-      time += 1_500;
+    const replace: KubeClient['replace'] = (kind, object) => client.replace(kind, checkTypes(object));
+    stored = async () => (await client.listAll<KubeObject>(validatingAdmissionPolicies)).items;
+    startLeader = () => {
+      const one = createNativePoliciesReconciler({
+        client: { ...client, create, replace },
+        discovery: { servedIn: () => Promise.resolve(served) },
+        installation: { owner: nothing, obstacle: nothing, isChanging: () => false },
+        policies: { get: () => ({ metadata: { name: 'a', uid: 'u' }, spec: ruled.spec, status }) },
+        detectors: { list: () => [] },
+        inForce: () => inForce,
+        isInstalled: () => true,
+        releaseOf,
+        ownNamespace: OWN_NAMESPACE,
+        report: (_name, enforcement) => (reported = enforcement),
+        now,
+        monotonic,
+        log: silent,
+      });
+      reconcile = async () => {
+        await one('all', signal);
+        time += 1_500;
+      };
     };
+    startLeader();
   });
+  /** Of the API server and kube-controller-manager, which here warns about strings. */
+  function checkTypes<T extends KubeObject>(object: T): T {
+    const generation = (object.metadata?.generation ?? 0) + 1;
+    const expressions = listIn(object, 'spec', 'validations').map((one) => textIn(one, 'expression'));
+    if (expressions.length > 0) written.push([expressions.slice(1).join(), status.confirmed !== undefined]);
+    const found = expressions.findIndex((text) => text.includes('"'));
+    const warning = { fieldRef: `spec.validations[${found}].expression`, warning: 'no overload' };
+    const typeChecking = { expressionWarnings: found === -1 ? [] : [warning] };
+    const metadata = { ...object.metadata, generation };
+    return { ...object, metadata, status: { observedGeneration: generation, typeChecking } };
+  }
+  const enforcers = () => reported.enforcedBy.map(({ by, reason }) => reason ?? by);
   const confirmedAfter = async () => {
     for (let passes = 1; ; passes += 1) {
       await reconcile();
-      if (enforcers[0] === 'APIServer') return passes;
-      expect([enforcers[0], passes < 9]).toEqual([PENDING, true]);
+      if (enforcers()[0] === 'APIServer') return passes;
+      expect([enforcers()[0], passes < 9]).toEqual([PENDING, true]);
     }
   };
+
+  const typed = { name: 'typed', expression: 'object.spec.name != "a"' };
+  const WARNED = 'the API server warns about its expression: no overload';
+  const settle = async (generation: number, given: typeof rules) => {
+    inForce = [compiled({ validate: { rules: given } }, { name: 'a', generation })];
+    for (let passes = 0; passes < 15; passes += 1) {
+      await reconcile();
+      const { enforcedBy, confirmed: pairs } = reported;
+      status = { enforcedBy, ...(pairs && { confirmed: pairs }) };
+    }
+  };
+
+  test('loses only the check with a warning, also for the next leader, until the AdmissionPolicy changes', async () => {
+    const texts: typeof written = [[typed, ...rules], rules].map((all) => [
+      all.map(({ expression }) => expression).join(),
+      false,
+    ]);
+    for (const [generation, wanted] of [
+      [1, texts],
+      [1, texts],
+      [2, [...texts, ...texts]],
+    ] as const) {
+      startLeader();
+      await settle(generation, [typed, ...rules]);
+      expect(enforcers()).toEqual([WARNED, 'APIServer']);
+      expect(status.confirmed?.generation).toBe(generation);
+      expect(written).toEqual(wanted);
+    }
+  });
+
+  test('is gone once it has lost all checks', async () => {
+    await settle(1, [typed]);
+    expect(enforcers()).toEqual([WARNED]);
+    expect([written.length, (await stored()).length]).toEqual([1, 0]);
+  });
 
   test.each<[string, () => void]>([
     ['its kinds were not served for a while', () => (served = [])],

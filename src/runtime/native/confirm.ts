@@ -1,5 +1,6 @@
 /** On the leader: confirms that the API server enforces a compiled policy, by dry runs that only this policy refuses or changes. */
-import { obstacleOf } from '../../admission/native/installed-policy.ts';
+import { isTypeChecked, TYPES_UNCHECKED } from '../../admission/native/installed-policy.ts';
+import { isMutating } from '../../admission/native/native-policy.ts';
 import { isChangeOf, isRefusalOf, probeOf } from '../../admission/native/probe.ts';
 import type { ConfirmedPair } from '../../admission/native/release.ts';
 import type { NormalSelector } from '../../json/label-selector.ts';
@@ -25,8 +26,6 @@ export interface Subject {
   readonly policy: KubeObject;
   readonly objectSelector: NormalSelector;
   readonly answers: boolean;
-  /** Whether kube-controller-manager checks its types. */
-  readonly hasTypeCheck: boolean;
 }
 
 interface Progress {
@@ -81,14 +80,14 @@ export function createConfirmer({ client, now, monotonic }: ProbeOptions) {
       known: ConfirmedPair | undefined,
       signal: AbortSignal,
     ): Promise<string | undefined> => {
-      const { pair, policy, answers, hasTypeCheck } = subject;
+      const { pair, policy, answers } = subject;
       const { name } = pair;
       const version = textOf(pair);
       const found = progress.get(name);
-      const ofTypes = hasTypeCheck ? obstacleOf(policy) : undefined;
-      if (ofTypes !== undefined) {
+      // kube-controller-manager checks no types of MutatingAdmissionPolicies.
+      if (!isMutating(name) && !isTypeChecked(policy)) {
         progress.delete(name);
-        return ofTypes;
+        return TYPES_UNCHECKED;
       }
       const fresh: Progress = {
         of: version,

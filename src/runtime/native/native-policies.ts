@@ -6,10 +6,10 @@
 import { isDeepStrictEqual } from 'node:util';
 
 import { changesObjects } from '../../admission/native/changes/change-order.ts';
-import { inWebhook, type NativePart } from '../../admission/native/native-check.ts';
+import { inWebhook, type NativePart, type WebhookCheck } from '../../admission/native/native-check.ts';
 import {
   compileNative,
-  isMutating,
+  keepWarned,
   nativeNames,
   oncePerVersion,
   withoutMutating,
@@ -20,11 +20,13 @@ import {
   enforcesAsWanted,
   installedOf,
   TYPES_UNCHECKED,
+  warnedBy,
   type Enforcer,
   type Installed,
 } from '../../admission/native/installed-policy.ts';
 import {
   versionOf,
+  warnedIn,
   type Confirmation,
   type ConfirmedPair,
   type ReleaseOf,
@@ -76,7 +78,13 @@ const COMPARE_MS = 60_000;
 interface Settled {
   readonly obstacle: (part: NativePart) => string | undefined;
   readonly confirmed: Confirmation | undefined;
+  /** The next pass removes them from the policy of the API server, once the status contains them. */
+  readonly warned: readonly WebhookCheck[];
 }
+
+const UNCONFIRMED = { confirmed: undefined, warned: [] };
+
+const unsettled = (reason: string): Settled => ({ obstacle: () => reason, ...UNCONFIRMED });
 
 const TAKING_OVER = 'the webhook takes over before the policy of the API server changes';
 
@@ -89,44 +97,50 @@ export function createNativePoliciesReconciler(options: NativePoliciesOptions): 
   const compile = oncePerVersion(compileNative);
 
   const settle = async (
-    { policy, pairs }: Wanted,
+    wanted: Wanted,
     stored: ReadonlyMap<string, StoredPair>,
     signal: AbortSignal,
   ): Promise<Settled> => {
+    const { policy, pairs } = wanted;
     const changes = changesOf(policy, pairs, stored);
     if (!changes.every(({ name }) => takeover.mayChange(policy, name, stored.get(name))))
-      return { obstacle: () => TAKING_OVER, confirmed: undefined };
+      return unsettled(TAKING_OVER);
     for (const { name, isWanted } of changes) {
       const found = stored.get(name);
       if (!isWanted && found !== undefined) await remove(name, found, options, signal);
     }
     const obstacles = new Map<NativePart, string | undefined>();
     const enforced: ConfirmedPair[] = [];
+    const warned: WebhookCheck[] = [];
     for (const pair of pairs) {
-      const failed = (error: unknown) => ({ obstacle: explain(error, signal), confirmed: undefined });
-      const found = await enforce(policy, pair, stored.get(pair.name), signal).catch(failed);
+      const failed = (error: unknown) => ({ obstacle: explain(error, signal), ...UNCONFIRMED });
+      const found = await enforce(wanted, pair, stored.get(pair.name), signal).catch(failed);
       obstacles.set(pair.part, found.obstacle);
+      warned.push(...found.warned);
       if (found.obstacle === undefined && found.confirmed !== undefined) enforced.push(found.confirmed);
     }
     const { generation } = policy;
     const confirmed = enforced.length === 0 ? undefined : { generation, pairs: enforced };
-    return { obstacle: (part) => obstacles.get(part), confirmed };
+    const remembered = warned.map((check) => ({ ...check, warnedGeneration: generation }));
+    return { obstacle: (part) => obstacles.get(part), confirmed, warned: remembered };
   };
 
   const enforce = async (
-    policy: CompiledPolicy,
+    { policy, checks }: Wanted,
     { name, digest, ...wanted }: Installed,
     stored: StoredPair | undefined,
     signal: AbortSignal,
   ) => {
     const live = await install(wanted, stored, options, signal);
+    const warned = warnedBy(live.policy, wanted, checks);
+    if (warned.length > 0) return { obstacle: TAKING_OVER, confirmed: undefined, warned };
     const pair = { name, digest, policy: versionOf(live.policy), binding: versionOf(live.binding) };
     const { answersProbes: answers } = wanted;
-    const subject = { pair, policy: live.policy, answers, hasTypeCheck: !isMutating(name) };
+    const subject = { pair, policy: live.policy, answers };
     const known = confirmed(policy.name)?.pairs.find((one) => one.name === name);
     const { objectSelector } = policy.match;
     const obstacle = await confirmer.obstacle({ ...subject, objectSelector }, known, signal);
-    return { obstacle, confirmed: pair };
+    return { obstacle, confirmed: pair, warned };
   };
 
   return async (_key, signal) => {
@@ -138,8 +152,10 @@ export function createNativePoliciesReconciler(options: NativePoliciesOptions): 
     takeover.observe(inForce);
     const others = inForce.filter(changesObjects);
     const possible = inForce.flatMap((policy) => {
-      const uid = policies.get(policy.name)?.metadata.uid;
-      return wantedOf(policy, uid, owner, (one) => compile(one, { ownNamespace, restorers, others }));
+      const { metadata, status } = policies.get(policy.name) ?? {};
+      const warned = warnedIn(policy.generation, status);
+      const settings = { ownNamespace, restorers, others, warned };
+      return wantedOf(policy, metadata?.uid, owner, (one) => compile(one, settings));
     });
     const found = await readStored(options, signal);
     if (typeof found === 'string') {
@@ -154,13 +170,12 @@ export function createNativePoliciesReconciler(options: NativePoliciesOptions): 
     confirmer.keepOnly(new Set(wanted.flatMap(({ pairs }) => pairs.map(({ name }) => name))));
     let again = COMPARE_MS;
     for (const one of wanted) {
-      const state = await settle(one, stored, signal).catch((error: unknown): Settled => {
-        const reason = explain(error, signal);
-        return { obstacle: () => reason, confirmed: undefined };
-      });
+      const state = await settle(one, stored, signal).catch((error: unknown) =>
+        unsettled(explain(error, signal)),
+      );
       if (one.pairs.length === 0 && changesOf(one.policy, [], stored).length > 0) again = CONFIRM_MS;
       again = Math.min(again, ...one.pairs.map(({ part }) => retryAfter(state.obstacle(part))));
-      const enforcedBy = enforcersOf(one.checks, state.obstacle);
+      const enforcedBy = enforcersOf(keepWarned(one.checks, state.warned), state.obstacle);
       report(one.policy.name, { enforcedBy, confirmed: state.confirmed });
     }
     // What is installed for policies that cannot be evaluated at the moment stays.

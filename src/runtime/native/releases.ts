@@ -14,6 +14,7 @@ import { INSTALLED_SELECTOR, installedOf, type Installed } from '../../admission
 import {
   NO_RELEASES,
   versionOf,
+  warnedIn,
   withoutNative,
   type Confirmation,
   type Release,
@@ -56,7 +57,8 @@ export function startReleases(
 
   const refresh = (): void => {
     const inForce = registry.inForce();
-    const confirmationOf = ({ name }: CompiledPolicy) => policies.store.get(name)?.status?.confirmed;
+    const statusOf = ({ name }: CompiledPolicy) => policies.store.get(name)?.status;
+    const confirmationOf = (policy: CompiledPolicy) => statusOf(policy)?.confirmed;
     const confirmed = inForce.filter((policy) => confirmationOf(policy) !== undefined);
     // An API server that does not serve these kinds has never confirmed one.
     if (confirmed.length > 0) validating ??= watchStored(context, VALIDATING, refresh, onFailure, signal);
@@ -65,7 +67,8 @@ export function startReleases(
     const restorers = restorersOf(detectors.store);
     const others = inForce.filter(changesObjects);
     const next = confirmed.flatMap((policy): readonly (readonly [string, Release])[] => {
-      const compiled = compile(policy, { ownNamespace: namespace, restorers, others });
+      const warned = warnedIn(policy.generation, statusOf(policy));
+      const compiled = compile(policy, { ownNamespace: namespace, restorers, others, warned });
       const release =
         compiled &&
         releaseOf(policy, compiled, confirmationOf(policy), (name) =>
