@@ -74,7 +74,7 @@ const defaultRule = t.object('One default.', {
 const mutation = t.object('A change. It must be idempotent.', {
   name: t.string('The name of the mutation, for messages and metrics.', t.LABEL),
   'type?': t.oneOf(
-    'Type of the result: an object to merge (Merge, RFC 7386: null removes), or a list of {op, path, value} (JSONPatch, RFC 6902). Default: Merge.',
+    'Type of the result: an object to merge (Merge: null removes a field, and lists merge as in server-side apply), or a list of {op, path, value} (JSONPatch, RFC 6902). Default: Merge.',
     ['Merge', 'JSONPatch'],
   ),
   'condition?': t.string('CEL; the mutation is skipped if it is false. Default: always applied.', {
@@ -221,7 +221,7 @@ const status = t.object(
       'message?': t.string('Why the count is incomplete, if it is.'),
     }),
     'conditions?': conditionsSchema(
-      '`Ready` (it compiles, and the API server calls Gatehouse for it), `Reconciling` (not ready; Gatehouse retries automatically), `Stalled` (not ready; a user must act), `WebhooksInstalled` (the API server calls Gatehouse), `KindsServed` (`False` if the API server does not serve all kinds that the policy governs), `SubresourcesCovered` (`False` if requests for subresources can change governed objects without a check), `ConflictFree` (`False` if another policy writes the same field, or required references form a circle), `ReadsReviewed` (`False` if the policy is older than the review of what its author can read), `DeletionsFinished` (`False` if objects still reference a deleted target on which Gatehouse acts), `ActionsPermitted` (`False` if Gatehouse lacks permission to delete or change these objects)',
+      '`Ready` (it compiles, and the API server calls Gatehouse for it), `Reconciling` (not ready; Gatehouse retries automatically), `Stalled` (not ready; a user must act), `WebhooksInstalled` (the API server calls Gatehouse), `KindsServed` (`False` if the API server does not serve all kinds that the policy governs), `SubresourcesCovered` (`False` if requests for subresources can change governed objects without a check), `AppliedToUpdates` (`False` if defaults or mutations do not apply to updates, because their fields are immutable), `ConflictFree` (`False` if another policy writes the same field, or required references form a circle), `ReadsReviewed` (`False` if the policy is older than the review of what its author can read), `DeletionsFinished` (`False` if objects still reference a deleted target on which Gatehouse acts), `ActionsPermitted` (`False` if Gatehouse lacks permission to delete or change these objects)',
     ),
     'compiled?': t.string('The checks that the API server itself enforces, and all checks, e.g. `2/3`.'),
     'enforcedBy?': t.array(

@@ -15,6 +15,7 @@ import {
   mutatingAdmissionPolicies,
   mutatingAdmissionPolicyBindings,
   mutatingWebhookConfigurations,
+  pods,
   validatingAdmissionPolicies,
   validatingAdmissionPolicyBindings,
   validatingWebhookConfigurations,
@@ -50,7 +51,7 @@ import {
 } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
 import { messageOf } from '../../src/json/abort.ts';
-import { valueIn } from '../../src/json/json.ts';
+import { listIn, valueIn } from '../../src/json/json.ts';
 import { systemClock } from '../../src/kube/clock.ts';
 import { createDiscovery } from '../../src/kube/discovery.ts';
 import {
@@ -332,6 +333,83 @@ describe('defaults and mutations', () => {
       await seeCompiled(NAME, '4/4');
     });
     expect(tiers).toEqual(['silver']);
+  });
+});
+
+test.each([
+  ['the webhook', 'Never'],
+  ['the API server', 'Auto'],
+])('%s leaves immutable fields of existing Pods alone', async (_who, compile) => {
+  const name = `hosts-${compile.toLowerCase()}`;
+  const pod = (podName: string): KubeObject & { readonly spec: object } => ({
+    metadata: { namespace: NAMESPACE, name: podName, labels: { suite: name } },
+    spec: { containers: [{ name: 'main', image: 'main' }] },
+  });
+  await cluster.admin.create(pods, pod(`${name}-old`));
+  const match = {
+    apiGroups: [''],
+    apiVersions: ['v1'],
+    resources: ['pods'],
+    objectSelector: { matchLabels: { suite: name } },
+  };
+  const defaults = [
+    { path: 'spec.hostname', value: 'host' },
+    { path: 'metadata.annotations.seen', value: 'yes' },
+  ];
+  await cluster.apply(admissionPolicy(name, { match, compile, defaults }));
+  const { status } = await seeInForce(cluster, name);
+  expect(status?.conditions).toContainEqual(
+    expect.objectContaining({
+      type: 'AppliedToUpdates',
+      message: expect.stringContaining('spec.hostname does not apply to updates of pods') as string,
+    }),
+  );
+  if (isServed && compile === 'Auto') await seeCompiled(name, '1/1');
+  await eventually('the default of a new Pod', async () => {
+    const created = await cluster.admin.create<Compiled>(pods, pod(`${name}-new`), { dryRun: true });
+    return valueIn(created, 'spec', 'hostname') === 'host';
+  });
+  const change = { metadata: { labels: { team: 'a' } } };
+  const old = { namespace: NAMESPACE, name: `${name}-old` };
+  const labelled = await cluster.admin.patchMerge<KubeObject>(pods, old, change);
+  expect(labelled).toMatchObject({ metadata: { ...change.metadata, annotations: { seen: 'yes' } } });
+  expect(labelled).not.toHaveProperty('spec.hostname');
+  await cluster.admin.delete(ADMISSION_POLICIES, { name }); // the next policy changes the same fields
+});
+
+test('a merge keeps the finalizers and containers of others', async () => {
+  const name = 'merging';
+  const match = {
+    apiGroups: [''],
+    apiVersions: ['v1'],
+    resources: ['pods'],
+    objectSelector: { matchLabels: { suite: name } },
+  };
+  const main = { name: 'main', image: 'main' };
+  const change = {
+    metadata: { finalizers: ['example.com/ours'] },
+    spec: { initContainers: [{ name: 'ours', image: 'ours' }], containers: [{ name: 'main', tty: true }] },
+  };
+  const mutations = [{ name: 'ours', expression: JSON.stringify(change) }];
+  await cluster.apply(admissionPolicy(name, { match, mutations, restore: { mutations: 'Apply' } }));
+  await seeInForce(cluster, name);
+  const pod = {
+    metadata: {
+      namespace: NAMESPACE,
+      name,
+      labels: { suite: name },
+      finalizers: ['example.com/theirs'],
+    },
+    spec: { containers: [main], initContainers: [{ name: 'theirs', image: 'theirs' }] },
+  };
+  const create = () => cluster.admin.create<KubeObject>(pods, pod, { dryRun: true });
+  await eventually('the merge', async () => listIn(await create(), 'spec', 'initContainers').length === 2);
+  expect(await create()).toMatchObject({
+    metadata: { finalizers: ['example.com/theirs', 'example.com/ours'] },
+    spec: {
+      containers: [{ ...main, tty: true }],
+      initContainers: [{ name: 'theirs' }, { name: 'ours' }],
+    },
   });
 });
 

@@ -212,6 +212,28 @@ test('with --old and existingViolations: Allow, an update may keep a violation, 
   expect(outcomes[0]?.warnings).toEqual([expect.stringContaining('allowed, because the update does not')]);
 });
 
+test('an existing Pod keeps its immutable fields: policies leave them alone, and manifests cannot change them', async () => {
+  const pod = (name: string, spec: object = {}) => ({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name },
+    spec: { containers: [{ name: 'main', image: 'main' }], ...spec },
+  });
+  const pods = { apiGroups: [''], resources: ['pods'] };
+  const defaults = [{ path: 'spec.hostname', value: 'a' }];
+  const { outcomes, notes } = await review({
+    policies: [policy({ match: pods, defaults })],
+    old: [pod('a', { nodeName: 'n' }), pod('b')], // a manifest has no nodeName
+    objects: [pod('a'), pod('b', { hostNetwork: true }), pod('c')],
+  });
+  expect(outcomes.map(({ messages, patch }) => [messages.join(), patch.length])).toEqual([
+    ['', 0],
+    [expect.stringContaining('pod updates may not change fields other than'), 0],
+    ['', 1],
+  ]);
+  expect(notes.join()).toContain('the default of spec.hostname does not apply to updates of pods');
+});
+
 test('the review fails without a policy, a handler, or an object to review', async () => {
   await expect(review({ policies: [], objects: [server('a', {})] })).rejects.toThrow(
     'no AdmissionPolicy and no handler in the input: pass policies with -p',

@@ -147,4 +147,10 @@ export const SCOPE: readonly Mistake[] = [
     `match:\n  ${SERVERS.replace(', ', '\n  ')}\n  matchConditions:\n    LINE\n${CHECK}`,
     'spec.match.matchConditions[0].expression: variable variables is not available here: match conditions cannot use them',
   ),
+  wrong(
+    'a default that the API server refuses on UPDATE',
+    '- { path: spec.hostname, value: a }',
+    'match:\n  apiGroups: [""]\n  resources: [pods]\n  operations: [UPDATE]\ndefaults:\n  LINE',
+    'spec.defaults[0]: never applies to pods, because the API server refuses to change this part of existing objects: add CREATE to spec.match.operations',
+  ),
 ];

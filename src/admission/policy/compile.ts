@@ -8,6 +8,7 @@ import { compileExceptions } from './exceptions/exceptions.ts';
 import { createExpressionCompiler } from './expressions/compile-expression.ts';
 import { compileMatch, type MatchEnvironment, type Resolve } from './match/compile-match.ts';
 import { compileMutations } from './mutations/mutations.ts';
+import { reportNeverApplied } from './mutations/update-limits.ts';
 import { compileOwners } from './owners/owners.ts';
 import { compileRestore } from './deferral/deferral.ts';
 import { changesRead, checksRead, compileParams } from './expressions/bindings.ts';
@@ -27,6 +28,7 @@ export interface CompileEnvironment extends MatchEnvironment {
   /** Empty if a schema is unknown. Absent: the version is in force already, and a newer check must not end that. */
   readonly schemas?: readonly JsonObject[];
   readonly scales?: CompiledPolicy['scales'];
+  readonly lists?: CompiledPolicy['lists'];
   readonly grants?: Grants;
 }
 
@@ -42,7 +44,7 @@ export type CompileResult =
 
 export function compilePolicy(policy: AdmissionPolicy, environment: CompileEnvironment): CompileResult {
   const { spec, metadata } = policy;
-  const { resolve, schemas, scales = [], grants, server } = environment;
+  const { resolve, schemas, scales = [], lists = [], grants, server } = environment;
   const problems: Problem[] = [];
   const report = createReport(problems);
   const isNew = schemas !== undefined;
@@ -80,10 +82,12 @@ export function compilePolicy(policy: AdmissionPolicy, environment: CompileEnvir
     preservesOwners: compileOwners(spec, match, report),
     ...compileRestore(spec, report),
     scales,
+    lists,
     server,
     spec,
   };
   reportUnknownFields(spec, schemas ?? [], report);
+  if (isNew) reportNeverApplied(parts, report);
   if (problems.length === 0) return { kind: 'compiled', policy: { ...parts, targets: targetsOf(parts) } };
   const reasons = new Set(problems.map(({ reason }) => reason));
   const reason = REJECTION_REASONS.find((one) => reasons.has(one)) ?? 'InvalidPolicy';

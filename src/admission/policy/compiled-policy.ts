@@ -7,6 +7,7 @@ import type { CauseType } from '../review/decision.ts';
 import type { CompiledExpression, CompiledVariable } from './expressions/expression.ts';
 import type { FieldPath } from '../../json/field-path.ts';
 import type { JsonValue } from '../../json/json.ts';
+import type { KindLists } from './mutations/list-types.ts';
 import type { NormalSelector } from '../../json/label-selector.ts';
 import type { Operation } from '../review/request.ts';
 import type { Subresource } from './match/subresources.ts';
@@ -199,6 +200,8 @@ export interface CompiledPolicy {
   readonly targets: readonly CompiledTarget[];
   /** The scale subresources of the custom kinds that it governs. */
   readonly scales: readonly Subresource[];
+  /** The lists of the custom kinds that a merge does not replace. */
+  readonly lists: readonly KindLists[];
   /** The minor version of the API server of Kubernetes 1 that may enforce its checks; undefined: the newest one. */
   readonly server: number | undefined;
   readonly spec: AdmissionPolicySpec;

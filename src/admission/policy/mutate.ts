@@ -1,5 +1,7 @@
 import { fillDefaults } from './defaults/defaults.ts';
+import { listsOf } from './mutations/list-types.ts';
 import { applyMutations, MutationError } from './mutations/mutations.ts';
+import { withinLimits } from './mutations/update-limits.ts';
 import { isFinalizerRemoval, withoutAddedFinalizers } from './deletion/deletion.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
 import { ALLOWED, denied, FORBIDDEN, type Decision } from '../review/decision.ts';
@@ -167,6 +169,7 @@ function change(
 ): Changed {
   if (signal.aborted) return retry('could not apply the mutations before the answer was due', signal.reason);
   const budget = createCelBudget();
+  const make = withinLimits(request);
   const once = (before: JsonObject) =>
     [...bindings].reduce((current, [policy, { inputs }]) => {
       const evaluateOn = (seen: JsonObject) =>
@@ -175,7 +178,8 @@ function change(
           { ...inputs, request, object: seen, oldObject: request.oldObject },
           budget,
         );
-      return applyMutations(policy, fillDefaults(policy, current, evaluateOn), evaluateOn);
+      const making = { evaluateOn, make, lists: listsOf(policy, request.resource) };
+      return applyMutations(policy, fillDefaults(policy, current, making), making);
     }, before);
   try {
     const changed = once(object);

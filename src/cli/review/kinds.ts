@@ -2,6 +2,8 @@
 import { validateCreate } from '../../machinery/objects/validate.ts';
 import type { KindVersion } from '../../admission/policy/match/subresources.ts';
 import { type JsonObject, pick, textIn } from '../../json/json.ts';
+import { mergeInto } from '../../json/merge-patch.ts';
+import { listsOf } from '../../admission/policy/mutations/list-types.ts';
 import { customResourceDefinitions } from '../../api/crds.ts';
 import {
   type GroupResource,
@@ -9,7 +11,7 @@ import {
   guessPlural,
   splitApiVersion,
 } from '../../json/kube-object.ts';
-import { type ApiObject, ofJson } from '../../machinery/api-object.ts';
+import { type ApiObject, ofJson, toJson } from '../../machinery/api-object.ts';
 import { conditionsOf, DEFINITIONS, isConditionTrue } from '../../machinery/crd/definition.ts';
 import { definitionType } from '../../machinery/crd/definition-type.ts';
 import { planDefinitionStatus } from '../../machinery/crd/status.ts';
@@ -104,7 +106,15 @@ const whyNot = (crd: ApiObject): string =>
 /** The checks of built-in kinds expect fields that the API server sets, such as the address of a Service. */
 const withoutOwnChecks = (type: ResourceType): ResourceType => ({
   ...type,
-  strategy: { ...plainStrategy, ...pick(type.strategy, 'completeDefaults', 'nameProblem') },
+  strategy: {
+    ...plainStrategy,
+    ...pick(type.strategy, 'completeDefaults', 'nameProblem'),
+    // A manifest lacks these fields, and applying it leaves them unchanged.
+    validateUpdate: (object, old) => {
+      const applied = mergeInto(toJson(old), toJson(object), listsOf({ lists: [] }, type));
+      return type.strategy.validateUpdate(ofJson(applied), old);
+    },
+  },
 });
 
 function toType(apiVersion: string, kind: string, namespaced: boolean, custom: boolean): ResourceType {

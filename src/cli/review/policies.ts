@@ -20,6 +20,7 @@ import {
   type CompileResult,
 } from '../../admission/policy/compile.ts';
 import { controlPlaneWrites } from '../../admission/policy/match/control-plane-writes.ts';
+import { updateNotes } from '../../admission/policy/mutations/update-limits.ts';
 import { isKnown, knownKinds } from '../../admission/policy/match/subresources.ts';
 import { conflictsOf } from '../../admission/policy/conflicts.ts';
 import { uncoveredSubresources } from '../../admission/policy/match/uncovered-subresources.ts';
@@ -193,12 +194,13 @@ function caretLines(place: Problem['place']): readonly string[] {
   return [`    ${text}`, `    ${' '.repeat(Math.max(0, before))}^`];
 }
 
-/** Notes on what changes an object without asking the policy, or undoes it, and on what Kubernetes itself writes. */
+/** Notes on requests that the policy misses or should not refuse, and on changes that it does not make or that others undo. */
 export const coverageNotes = (policies: readonly CompiledPolicy[]): readonly string[] =>
   policies.flatMap((policy) =>
     [
       ...uncoveredSubresources(policy, policies),
       ...controlPlaneWrites(policy),
+      ...updateNotes(policy),
       ...conflictsOf(policy, policies),
     ].map((note) => `AdmissionPolicy ${policy.name}: ${note}`),
   );

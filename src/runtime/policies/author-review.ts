@@ -23,6 +23,7 @@ import { objectIn, type JsonObject } from '../../json/json.ts';
 import type { AccessReviews } from '../access-reviews.ts';
 import { READS_REVIEWED, type ReadRecords } from './read-records.ts';
 import { controlPlaneWrites } from '../../admission/policy/match/control-plane-writes.ts';
+import { updateNotes } from '../../admission/policy/mutations/update-limits.ts';
 import { describeProblem, describeProblems } from '../../admission/policy/problem.ts';
 import { orAborted } from '../../json/abort.ts';
 import type { Log } from '../../log.ts';
@@ -135,7 +136,8 @@ export function createPolicyWarnings(options: PolicyWarningsOptions) {
     const all = [...missing, ...problems];
     const shown = all.slice(0, MOST_WARNINGS).map((problem) => `not enforced: ${describeProblem(problem)}`);
     const more = all.length - shown.length;
-    const careful = result.kind === 'rejected' ? [] : controlPlaneWrites(result.policy);
+    const careful =
+      result.kind === 'rejected' ? [] : [...controlPlaneWrites(result.policy), ...updateNotes(result.policy)];
     const others = more > 0 ? [`not enforced: ${more} more problems; see status.conditions`] : [];
     return { ...ALLOWED, warnings: [...shown, ...others, ...careful.slice(0, MOST_WARNINGS)] };
   };

@@ -11,6 +11,7 @@ import type { PolicyProblem } from './compiled-state.ts';
 import {
   compileLive,
   type CompileOptions,
+  governed,
   watchTargets,
   resolveKinds,
   type KindsOptions,
@@ -23,10 +24,11 @@ import type { Log } from '../../log.ts';
 import type { Store } from '../../kube/store.ts';
 import { GONE, requeueIn, type Reconcile, type ReconcileResult } from '../controller.ts';
 import { rulesOf } from '../../admission/webhooks/webhook-configurations.ts';
+import { knownKinds } from '../../admission/policy/match/subresources.ts';
 import type { DryRun } from '../webhooks/dry-run.ts';
 import { type GroupResource, groupResourceName } from '../../json/kube-object.ts';
 
-export interface PoliciesOptions extends PreviousOptions, Pick<CompileOptions, 'schemas'> {
+export interface PoliciesOptions extends PreviousOptions {
   readonly policies: Pick<Store<AdmissionPolicy>, 'get'>;
   readonly dryRun: DryRun;
   readonly registry: Pick<PolicyRegistry, 'get' | 'set' | 'remove'>;
@@ -165,7 +167,7 @@ function unresolved(policy: AdmissionPolicy, options: PoliciesOptions): PolicySt
 
 const INPUTS = [
   ...(['name', 'generation', 'entryId', 'match', 'references', 'params'] as const),
-  ...(['targets', 'spec', 'scales', 'undecidable', 'server'] as const),
+  ...(['targets', 'spec', 'scales', 'lists', 'undecidable', 'server'] as const),
 ];
 
 function isSame(before: PolicyState | undefined, after: PolicyState): boolean {
@@ -176,7 +178,7 @@ function isSame(before: PolicyState | undefined, after: PolicyState): boolean {
 
 const generationOf = (policy: AdmissionPolicy): number => policy.metadata.generation ?? 0;
 
-interface PreviousOptions extends KindsOptions {
+interface PreviousOptions extends KindsOptions, Pick<CompileOptions, 'schemas'> {
   readonly environment: Pick<CompileEnvironment, 'ownNamespace' | 'grants'>;
   readonly records: Pick<ReadRecords, 'verdict'>;
 }
@@ -237,7 +239,10 @@ async function lastInForce(
   const kinds = await resolveKinds(previous, options, signal);
   const server = (await options.discovery.serverVersion(signal)).minor;
   const kindOf = (resource: GroupResource) => kinds.get(groupResourceName(resource));
-  const last = compilePrevious(previous, { ...options.environment, server }, kindOf);
+  const { apiVersions = ['*'] } = spec.match;
+  const versions = governed(spec).map((kind) => options.schemas(kind, apiVersions, signal));
+  const { lists } = knownKinds(await Promise.all(versions));
+  const last = compilePrevious(previous, { ...options.environment, server, lists }, kindOf);
   // If watching is forbidden now, checks read from the API server instead, and answer `retry` when they cannot.
   if (last !== undefined) await watchTargets(last, options, signal);
   return last;

@@ -1,6 +1,10 @@
 import { beforeEach, expect, test } from 'vitest';
 
-import type { AdmissionPolicy, AdmissionPolicyStatus } from '../../api/admission-policy.ts';
+import type {
+  AdmissionPolicy,
+  AdmissionPolicySpec,
+  AdmissionPolicyStatus,
+} from '../../api/admission-policy.ts';
 import type { CompiledPolicy } from '../../admission/policy/compiled-policy.ts';
 import type { Condition } from '../../json/kube-object.ts';
 import { compiled, containing, createCluster, NEVER } from '../../../test/support/runtime/fixtures.ts';
@@ -77,6 +81,12 @@ const reconcileWith = async (change: Partial<PolicyState>) => {
   await reconcile();
 };
 
+const hosts = (operations: NonNullable<AdmissionPolicySpec['match']['operations']>) => {
+  const defaults = [{ path: 'spec.hostname', value: 'a' }];
+  return inForceAs({
+    inForce: compiled({ match: { apiGroups: [''], resources: ['pods'], operations }, defaults }),
+  });
+};
 const pods = (...resources: readonly string[]) => {
   const validate = { rules: [{ name: 'named', expression: 'object.spec.containers.size() < 3' }] };
   return inForceAs({ inForce: compiled({ match: { apiGroups: [''], resources }, validate }) });
@@ -91,6 +101,12 @@ const conflicting = (value: string) => {
 
 test.each<[string, () => unknown, () => unknown, string]>([
   ['SubresourcesCovered', () => pods('pods'), () => pods('pods/*'), 'add pods/ephemeralcontainers to match'],
+  [
+    'AppliedToUpdates',
+    () => hosts(['CREATE', 'UPDATE']),
+    () => hosts(['CREATE']),
+    'does not apply to updates of pods',
+  ],
   ['ConflictFree', () => conflicting('y'), () => conflicting('x'), 'also written by AdmissionPolicy y'],
   ['KindsServed', () => inForceAs({ unserved: 'no racks' }), () => inForceAs({}), 'no racks'],
   ['ReadsReviewed', () => (verdict = 'earlier'), () => (verdict = 'reviewed'), 'older than the review'],

@@ -2,6 +2,7 @@ import { hasAudit } from '../../admission/policy/audit.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { conflictsOf } from '../../admission/policy/conflicts.ts';
 import { uncoveredSubresources } from '../../admission/policy/match/uncovered-subresources.ts';
+import { updateNotes } from '../../admission/policy/mutations/update-limits.ts';
 import type { AdmissionPolicy, AdmissionPolicyStatus } from '../../api/admission-policy.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { setCondition } from '../../json/conditions.ts';
@@ -58,6 +59,7 @@ export function createPolicyStatusReconciler(
       state.inForce === undefined ? '' : find(state.inForce, registry.inForce()).join('; ');
     const shortcomings = [
       { type: 'SubresourcesCovered', reason: 'NotCovered', message: notes(uncoveredSubresources) },
+      updatesOf(state),
       { type: CONFLICT_FREE, reason: 'Conflicts', message: notes(conflictsOf) },
       reviewOf(records.verdict(name, spec, recordIn(policy))),
       { type: 'KindsServed', reason: 'NotServed', message: state.unserved ?? '' },
@@ -88,6 +90,12 @@ function enforcement({
 }
 
 const CONFLICT_FREE = 'ConflictFree';
+
+const updatesOf = ({ inForce }: PolicyState): Shortcoming => ({
+  type: 'AppliedToUpdates',
+  reason: 'ImmutableFields',
+  message: inForce === undefined ? '' : updateNotes(inForce).join('; '),
+});
 
 function reviewOf(verdict: ReadsVerdict): Shortcoming {
   const message =

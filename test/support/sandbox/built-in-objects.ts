@@ -50,3 +50,8 @@ export const createProblems = (kind: string, fields: JsonObject, metadata?: Json
   typeOf(kind)
     .strategy.validate(created(kind, fields, metadata))
     .map(({ field, message }) => `${field}: ${message}`);
+
+export const updateProblems = (kind: string, fields: JsonObject, old: ApiObject): readonly string[] =>
+  typeOf(kind)
+    .strategy.validateUpdate(updated(kind, fields, old), old)
+    .map(({ field, message }) => `${field}: ${message}`);

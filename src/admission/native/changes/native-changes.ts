@@ -1,12 +1,25 @@
 import type { CompiledPolicy, CompiledDefault, CompiledMutation } from '../../policy/compiled-policy.ts';
 import { splitResource } from '../../policy/match/resource-pattern.ts';
+import { updateLimits } from '../../policy/mutations/update-limits.ts';
 import { IGNORED_CONDITIONS, inWebhook, type NativeCheck } from '../native-check.ts';
 import { paramsProblem, readsOwnNamespace } from '../native-params.ts';
 import { isOfCustomKinds, unknownFieldProblem } from './built-in-fields.ts';
 import { orderProblem } from './change-order.ts';
 import { repeatProblem } from './repeatable.ts';
 import { compileCel, type CelProgram } from '../../../cel/cel.ts';
-import { overlapAny, parentsNeeded, pathsWritten, valuesRead, fieldsPath, type Path } from './paths.ts';
+import { governedResources } from '../../policy/match/compile-match.ts';
+import { listsOf } from '../../policy/mutations/list-types.ts';
+import type { GroupResource } from '../../../json/kube-object.ts';
+import type { ListTypes } from '../../../json/merge-patch.ts';
+import {
+  keysWritten,
+  overlapAny,
+  parentsNeeded,
+  pathsWritten,
+  valuesRead,
+  fieldsPath,
+  type Path,
+} from './paths.ts';
 import type { Segment } from '../../../json/field-path.ts';
 import { isJsonArray, isJsonObject, type JsonValue } from '../../../json/json.ts';
 import { expressionProblem, numberProblem } from '../native-rules.ts';
@@ -53,7 +66,9 @@ export function changeChecks(
   const parts = [
     ...(defaults.length === 0
       ? []
-      : [{ check: 'defaults', own: ofDefaults, texts: defaults.map((rule) => defaultPatches(rule)) }]),
+      : [
+          { check: 'defaults', own: ofDefaults, texts: defaults.map((rule) => defaultPatches(policy, rule)) },
+        ]),
     ...compiled.map(({ mutation, native }) => ({
       check: `mutation ${mutation.name}`,
       own: restore.skipsMutations ? SKIPPED : native.kind === 'webhook' ? native.reason : undefined,
@@ -68,6 +83,8 @@ export function changeChecks(
         orderProblem(policy, others) ??
         droppedProblem(policy) ??
         unknownFieldProblem(policy) ??
+        limitProblem(policy) ??
+        listProblem(policy) ??
         repeatProblem(
           policy,
           patches.map((one) => one.patches),
@@ -147,7 +164,36 @@ function defaultProblem(policy: CompiledPolicy, rule: CompiledDefault): string |
 const TEXTS = ['string', 'format'];
 
 /** Like `fill` in ../../../json/field-path.ts, never changes what is present. */
-const defaultPatches = (rule: CompiledDefault): string => patches(ROOT, rule.path.segments, valueOf(rule));
+const defaultPatches = (policy: CompiledPolicy, rule: CompiledDefault): string =>
+  unlessLimited(policy, rule, patches(ROOT, rule.path.segments, valueOf(rule)));
+
+/** Like the webhook, without the changes that the API server would refuse on UPDATE. */
+function unlessLimited(policy: CompiledPolicy, change: Change, text: string): string {
+  const kinds = updateLimits(policy, change).map(({ of: { group, resource, ifMarked } }) => {
+    const isKind = `request.resource.group == "${group}" && request.resource.resource == "${resource}"`;
+    return ifMarked ? `${isKind} && has(oldObject.immutable) && oldObject.immutable == true` : isKind;
+  });
+  return kinds.length === 0
+    ? text
+    : `(request.operation == "UPDATE" && (${kinds.join(' || ')}) ? [] : ${text})`;
+}
+
+function limitProblem(policy: CompiledPolicy): string | undefined {
+  const limits = [...policy.defaults, ...policy.mutations].flatMap((change) => updateLimits(policy, change));
+  return limits.some(({ writes }) => writes !== 'whole')
+    ? 'it may change immutable fields on UPDATE, and only the webhook leaves out such changes'
+    : undefined;
+}
+
+function listProblem(policy: CompiledPolicy): string | undefined {
+  const merged = policy.mutations.filter(({ type }) => type === 'Merge').flatMap(keysWritten);
+  const isList = (path: readonly string[], kind: GroupResource) =>
+    path.reduce<ListTypes | undefined>((at, name) => at?.below.get(name), listsOf(policy, kind))?.keys !==
+    undefined;
+  const kinds = governedResources(policy.match);
+  const path = merged.find((one) => kinds.some((kind) => isList(one, kind)));
+  return path && `only the webhook merges the items of the list ${path.join('.')}`;
+}
 
 const valueOf = (rule: CompiledDefault): string =>
   rule.kind === 'value' ? literal(rule.value) : `(${rule.expression.program.expression}\n)`;
@@ -219,7 +265,8 @@ function compileNativeMutation(policy: CompiledPolicy, mutation: CompiledMutatio
       numberProblem(policy, all, TEXTS) ??
       expressionProblem(policy, all, true);
     if (problem !== undefined) throw new NeedsWebhook(problem);
-    const text = condition === undefined ? list : `${isTrue(condition)} ? ${list} : []`;
+    const conditional = condition === undefined ? list : `${isTrue(condition)} ? ${list} : []`;
+    const text = unlessLimited(policy, mutation, conditional);
     checkResult(policy, text);
     return { kind: 'compiled', patches, text };
   } catch (error) {

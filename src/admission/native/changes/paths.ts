@@ -4,7 +4,7 @@ import { parseExpression } from '../../../cel/syntax/parse.ts';
 import { readPaths, type ReadStep } from '../../../cel/syntax/used-fields.ts';
 import type { Segment } from '../../../json/field-path.ts';
 import { unescapePart } from '../../../json/json-patch.ts';
-import type { CompiledMutation, CompiledPolicy } from '../../policy/compiled-policy.ts';
+import type { CompiledDefault, CompiledMutation, CompiledPolicy } from '../../policy/compiled-policy.ts';
 import { withVariables } from '../../policy/expressions/expression.ts';
 
 /** The field and everything in it; an empty path is the whole object. */
@@ -50,11 +50,19 @@ const stepsIn = (policy: CompiledPolicy, program: CelProgram): readonly (readonl
     readPaths(parseExpression(expression).expression, 'object'),
   );
 
-export const pathsWritten = ({ type, change }: CompiledMutation): readonly Path[] =>
+export const pathsWritten = (mutation: CompiledMutation): readonly Path[] => writtenBy(mutation, pointerPath);
+
+/** The keys of the paths that a change writes. An item of a list has its index, `-` or `*`. */
+export function keysWritten(change: CompiledMutation | CompiledDefault): readonly (readonly string[])[] {
+  const paths = 'change' in change ? writtenBy(change, fieldsPath) : [change.path.segments];
+  return paths.map((path) => path.map((one) => (one.kind === 'field' ? one.name : '*')));
+}
+
+const writtenBy = ({ type, change }: CompiledMutation, ofPointer: typeof fieldsPath): readonly Path[] =>
   onCelError(
     () => {
       const { expression } = parseExpression(change.program.expression);
-      return type === 'Merge' ? mergedBelow(ANYTHING, expression) : patchedBy(expression);
+      return type === 'Merge' ? mergedBelow(ANYTHING, expression) : patchedBy(expression, ofPointer);
     },
     () => [ANYTHING],
   );
@@ -81,17 +89,19 @@ export function parentsNeeded(mutation: CompiledMutation): readonly Path[] {
     .filter((path) => path.length > 0 && !isCertain(path));
 }
 
-function patchedBy(written: Expression): readonly Path[] {
+function patchedBy(written: Expression, ofPointer: typeof fieldsPath): readonly Path[] {
   const expression = withoutDyn(written);
   if (expression.kind === 'call' && (expression.name === '_?_:_' || expression.name === '_+_'))
-    return expression.arguments.slice(expression.name === '_+_' ? 0 : 1).flatMap(patchedBy);
+    return expression.arguments
+      .slice(expression.name === '_+_' ? 0 : 1)
+      .flatMap((part) => patchedBy(part, ofPointer));
   if (expression.kind !== 'list') return [ANYTHING];
   return expression.items.map((item) => {
     const value = withoutDyn(item.value);
     const entries = value.kind === 'map' ? value.entries : [];
     const path = entries.find(({ key }) => key.kind === 'literal' && key.value === 'path')?.value;
     if (path?.kind !== 'literal' || typeof path.value !== 'string') return ANYTHING;
-    return pointerPath(path.value.split('/').slice(1).map(unescapePart));
+    return ofPointer(path.value.split('/').slice(1).map(unescapePart));
   });
 }
 

@@ -9,8 +9,7 @@ import { splitResource } from '../match/resource-pattern.ts';
 import { quote } from '../../../json/printable.ts';
 import { CelError } from '../../../cel/cel.ts';
 import { celToJson } from '../../../cel/values/cel-to-json.ts';
-import type { Evaluate } from '../expressions/expression.ts';
-import { MutationError } from '../mutations/mutations.ts';
+import { type Making, MutationError } from '../mutations/mutations.ts';
 
 export function compileDefaults(
   { defaults = [] }: AdmissionPolicySpec,
@@ -109,9 +108,9 @@ export function isKeptExactly(value: unknown): value is JsonValue {
 export function fillDefaults(
   { name, defaults }: CompiledPolicy,
   object: JsonObject,
-  evaluateOn: (object: JsonObject) => Evaluate,
+  { evaluateOn, make }: Omit<Making, 'lists'>,
 ): JsonObject {
-  return defaults.reduce((filled, rule) => {
+  const filledBy = (rule: CompiledDefault, filled: JsonObject) => {
     if (rule.kind === 'value') return fill(filled, rule.path, rule.value);
     // Check first whether the field is absent: the expression of an unused default must not fail the request.
     if (fill(filled, rule.path, true) === filled) return filled;
@@ -126,5 +125,6 @@ export function fillDefaults(
         error,
       );
     }
-  }, object);
+  };
+  return defaults.reduce((filled, rule) => make(rule, filled, () => filledBy(rule, filled)), object);
 }

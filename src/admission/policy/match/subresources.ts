@@ -1,5 +1,6 @@
 import { isJsonObject, type JsonObject, listIn, ownValue, textIn, valueIn } from '../../../json/json.ts';
 import type { GroupResource } from '../../../json/kube-object.ts';
+import { customLists, type KindLists } from '../mutations/list-types.ts';
 import { RECORDED_SUBRESOURCES } from './recorded-subresources.ts';
 
 /** `resource` is `pods/status`, for example; `bindings` are a subresource of Pods in all but name. */
@@ -48,7 +49,11 @@ export function knownKinds(kinds: readonly (readonly KindVersion[])[]) {
     const change = { operation: 'UPDATE', sameObject: false, fields: [path.slice(1)] };
     return path === '' ? [] : [{ group, resource: `${resource}/scale`, ...change }];
   });
-  return { schemas: kinds.every(isKnown) ? schemas : [], scales };
+  const lists = kinds.flat().flatMap(({ group, resource, schema }): readonly KindLists[] => {
+    const found = customLists(schema);
+    return found === undefined ? [] : [{ group, resource, lists: found }];
+  });
+  return { schemas: kinds.every(isKnown) ? schemas : [], scales, lists };
 }
 
 export const isKnown = (versions: readonly KindVersion[]): boolean =>

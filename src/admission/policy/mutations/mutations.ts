@@ -8,8 +8,9 @@ import type { Evaluate } from '../expressions/expression.ts';
 import { messageOf } from '../../../json/abort.ts';
 import { isJsonArray, isJsonObject, valueIn, type JsonObject, type JsonValue } from '../../../json/json.ts';
 import { applyPatch, type PatchOperation } from '../../../json/json-patch.ts';
-import { mergeInto } from '../../../json/merge-patch.ts';
+import { type ListTypes, mergeInto } from '../../../json/merge-patch.ts';
 import { quote } from '../../../json/printable.ts';
+import type { MakeChange } from './update-limits.ts';
 
 export function compileMutations(
   { mutations = [] }: AdmissionPolicySpec,
@@ -27,15 +28,21 @@ export function compileMutations(
   });
 }
 
+export interface Making {
+  readonly evaluateOn: (object: JsonObject) => Evaluate;
+  readonly make: MakeChange;
+  readonly lists: ListTypes;
+}
+
 /** @throws MutationError if an expression fails or its result cannot be applied */
 export function applyMutations(
   { name, mutations }: CompiledPolicy,
   object: JsonObject,
-  evaluateOn: (object: JsonObject) => Evaluate,
+  { evaluateOn, make, lists }: Making,
 ): JsonObject {
   return mutations.reduce((current, mutation) => {
     try {
-      return applyOne(mutation, current, evaluateOn(current));
+      return make(mutation, current, () => applyOne(mutation, current, evaluateOn(current), lists));
     } catch (error) {
       if (!(error instanceof CelError || error instanceof InvalidChange)) throw error;
       throw new MutationError(`mutation ${mutation.name}: ${error.message}`, name, error);
@@ -51,10 +58,11 @@ function applyOne(
   { type, condition, change }: CompiledMutation,
   object: JsonObject,
   evaluate: Evaluate,
+  lists: ListTypes,
 ): JsonObject {
   if (condition !== undefined && evaluate(condition) !== true) return object;
   const made = celToJson(evaluate(change));
-  const changed = type === 'Merge' ? merged(object, made) : patched(object, made);
+  const changed = type === 'Merge' ? merged(object, made, lists) : patched(object, made);
   const moved = IDENTITY.find((path) => {
     const keys = path.split('.');
     return valueIn(object, ...keys) !== valueIn(changed, ...keys);
@@ -65,8 +73,8 @@ function applyOne(
 
 const IDENTITY = ['apiVersion', 'kind', 'metadata.name', 'metadata.namespace', 'metadata.uid'];
 
-function merged(object: JsonObject, change: JsonValue): JsonObject {
-  if (isJsonObject(change)) return mergeInto(object, change);
+function merged(object: JsonObject, change: JsonValue, lists: ListTypes): JsonObject {
+  if (isJsonObject(change)) return mergeInto(object, change, lists);
   throw new InvalidChange(`the expression yields ${quote(change)}, and a merge needs an object`);
 }
 

@@ -1,3 +1,4 @@
+import { IMMUTABLE_FIELDS, keepsImmutable } from '../../../api/immutable-fields.ts';
 import { isEqual, type JsonObject } from '../../../json/json.ts';
 import type { ApiObject } from '../../api-object.ts';
 import {
@@ -17,7 +18,7 @@ import type { Schema } from '../../schema/schema.ts';
 import { AGE, builtInKind, column } from '../built-in-kind.ts';
 import * as s from '../schema-builders.ts';
 import type { Cause } from '../../failure.ts';
-import { invalidValue, when } from '../../schema/causes.ts';
+import { forbiddenValue, invalidValue, when } from '../../schema/causes.ts';
 
 // The sandbox does not run pods. The schema has only lists that merge by key, atomic lists, and defaults that every pod shows.
 
@@ -155,8 +156,67 @@ export const POD: ResourceType = builtInKind({
       withFields(pod, { spec: withContainers(withPullPolicies(spec(pod)), withRequests) }),
     prepareForCreate: (pod) =>
       withFields(pod, { status: { phase: 'Pending', qosClass: qosClassOf(spec(pod)) } }),
+    validateUpdate: podUpdateProblems,
   },
 });
+
+/** Follows ValidatePodUpdate; the API server adds a diff of its structs to the last message. */
+function podUpdateProblems(pod: ApiObject, old: ApiObject): readonly Cause[] {
+  const [is, was] = [spec(pod), spec(old)];
+  const resized = ['containers', 'initContainers'].find(
+    (name) => records(is, name).length !== records(was, name).length,
+  );
+  if (resized !== undefined)
+    return [forbiddenValue(`spec.${resized}`, 'pod updates may not add or remove containers')];
+  const [deadline, before] = [is, was].map((one) => number(one, 'activeDeadlineSeconds'));
+  const field = 'spec.activeDeadlineSeconds';
+  if (before !== undefined && (deadline ?? 0) > before)
+    return [invalidValue(field, deadline ?? null, 'must be less than or equal to previous value')];
+  const untimed = (one: JsonObject) => changed(one, { tolerationSeconds: undefined });
+  const tolerated = records(is, 'tolerations').map(untimed);
+  const gates = records(was, 'schedulingGates').map((gate) => text(gate, 'name'));
+  const isLost = (one: JsonObject) => !tolerated.some((other) => isEqual(other, untimed(one)));
+  return [
+    ...when(
+      before !== undefined && deadline === undefined,
+      invalidValue(field, null, 'must not update from a positive integer to nil value'),
+    ),
+    ...when(
+      records(was, 'tolerations').some(isLost),
+      forbiddenValue(
+        'spec.tolerations',
+        'existing toleration can not be modified except its tolerationSeconds',
+      ),
+    ),
+    ...records(is, 'schedulingGates').flatMap((gate, index) => {
+      const name = text(gate, 'name');
+      const why = `only deletion is allowed, but found new scheduling gate '${name}'`;
+      return when(!gates.includes(name), forbiddenValue(`spec.schedulingGates[${index}].name`, why));
+    }),
+    ...when(
+      !OF_PODS.every((row) =>
+        keepsImmutable({ spec: was }, { spec: withSettled(is, was, gates.length > 0) }, row),
+      ),
+      forbiddenValue('spec', `pod updates may not change fields other than ${POD_UPDATES}`),
+    ),
+  ];
+}
+
+const OF_PODS = IMMUTABLE_FIELDS.filter(({ group, resource }) => group === '' && resource === 'pods');
+const POD_UPDATES =
+  '`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)';
+
+/** With the old values of the fields that can change in some states. A gated Pod can get node selectors. */
+function withSettled(is: JsonObject, was: JsonObject, isGated: boolean): JsonObject {
+  const { terminationGracePeriodSeconds: grace, nodeSelector, affinity } = was;
+  const isCorrected = (number(was, 'terminationGracePeriodSeconds') ?? 0) < 0;
+  return changed(is, {
+    ...(isCorrected && is.terminationGracePeriodSeconds === 1
+      ? { terminationGracePeriodSeconds: grace }
+      : {}),
+    ...(isGated ? { nodeSelector, affinity } : {}),
+  });
+}
 
 /** imagePullPolicy defaults to Always for an image without a fixed tag, because such an image may change. */
 const withPullPolicies = (podSpec: JsonObject): JsonObject =>

@@ -78,6 +78,7 @@ function judgeConditions(kind: string, { metadata, status }: Conditioned, create
 const ADVICE: readonly string[] = [
   'KindsServed',
   'SubresourcesCovered',
+  'AppliedToUpdates',
   'ConflictFree',
   'ReadsReviewed',
   'ActionsPermitted',

@@ -1,0 +1,170 @@
+import { expect, test } from 'vitest';
+
+import {
+  clusterOf,
+  compileSpec,
+  createRequest,
+  policyOf,
+} from '../../../../test/support/admission/policy.ts';
+import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
+import { applyPatch } from '../../../json/json-patch.ts';
+import type { JsonObject } from '../../../json/json.ts';
+import { compileNative } from '../../native/native-policy.ts';
+import { mutate } from '../mutate.ts';
+import { updateNotes } from './update-limits.ts';
+
+type Spec = Partial<AdmissionPolicySpec>;
+
+const governing = (resources: readonly string[], apiGroups = ['']) => ({
+  apiGroups,
+  apiVersions: ['v1'],
+  resources: [...resources],
+});
+const PODS = governing(['pods']);
+const ofOperation = (operation: 'CREATE' | 'UPDATE') => ({ ...PODS, operations: [operation] });
+const MAIN = { containers: [{ name: 'main', image: 'a' }] };
+const merge = (expression: string): Spec => ({ match: PODS, mutations: [{ name: 'm', expression }] });
+const patch = (expression: string): Spec => ({
+  match: PODS,
+  mutations: [{ name: 'm', type: 'JSONPatch', expression }],
+});
+
+/** The object after the changes of the policy, in a request for a resource such as `jobs.batch` or `pods/resize`. */
+async function after(spec: Spec, operation: 'CREATE' | 'UPDATE', fields: JsonObject, kind = 'pods') {
+  const [name = '', group = ''] = kind.split('.');
+  const [resource = '', subResource = ''] = name.split('/');
+  const request = createRequest({});
+  const object = { ...request.object, spec: {}, ...fields };
+  const decision = await mutate(
+    {
+      ...request,
+      operation,
+      resource: { group, version: 'v1', resource },
+      subResource,
+      object,
+      oldObject: operation === 'UPDATE' ? object : undefined,
+    },
+    [policyOf(spec)],
+    clusterOf(),
+  );
+  return decision.kind === 'allow' ? applyPatch(object, decision.patch) : decision.message;
+}
+
+const SIDECAR = '{"name": "sidecar", "image": "b"}';
+
+test.each<[string, Spec, JsonObject]>([
+  ['default', { match: PODS, defaults: [{ path: 'spec.hostname', value: 'a' }] }, { hostname: 'a' }],
+  ['merge', merge('{"spec": {"hostname": "a"}}'), { hostname: 'a' }],
+  [
+    'new container',
+    patch(
+      `object.spec.containers.size() > 1 ? [] : [{"op": "add", "path": "/spec/containers/-", "value": ${SIDECAR}}]`,
+    ),
+    { containers: [...MAIN.containers, { name: 'sidecar', image: 'b' }] },
+  ],
+  [
+    'computed patch',
+    patch('[{"op": "add", "path": "/spec/" + string("hostname"), "value": "a"}]'),
+    { hostname: 'a' },
+  ],
+])('a %s of an immutable field changes new Pods, and not existing ones', async (_what, spec, changed) => {
+  expect(await after(spec, 'CREATE', { spec: MAIN })).toMatchObject({ spec: { ...MAIN, ...changed } });
+  expect((await after(spec, 'UPDATE', { spec: MAIN })) as JsonObject).toHaveProperty('spec', MAIN);
+  expect(await after(spec, 'UPDATE', { spec: MAIN }, 'pods.other.example.com')).toMatchObject({
+    spec: changed,
+  });
+});
+
+test.each<[string, Spec, JsonObject]>([
+  ['a label', merge('{"metadata": {"labels": {"a": "x"}}}'), { metadata: { labels: { a: 'x' } } }],
+  [
+    'an image',
+    patch('[{"op": "replace", "path": "/spec/containers/0/image", "value": "b"}]'),
+    { spec: { containers: [{ image: 'b' }] } },
+  ],
+  [
+    'all images',
+    patch(
+      'object.spec.containers.map(one, {"op": "replace", "path": "/spec/containers/" + string(object.spec.containers.map(c, c.name).indexOf(one.name)) + "/image", "value": "b"})',
+    ),
+    { spec: { containers: [{ image: 'b' }] } },
+  ],
+  [
+    'a label, where the immutable field has its value already',
+    merge('{"metadata": {"labels": {"a": "x"}}, "spec": {"containers": object.spec.containers}}'),
+    { metadata: { labels: { a: 'x' } } },
+  ],
+])('existing Pods get %s', async (_what, spec, changed) => {
+  expect(await after(spec, 'UPDATE', { spec: MAIN })).toMatchObject(changed);
+});
+
+test('a change of several kinds stays in force for updates of those in which its field is mutable', async () => {
+  const match = governing(['deployments', 'jobs'], ['apps', 'batch']);
+  const path = 'spec.template.spec.hostNetwork';
+  const spec: Spec = { match, defaults: [{ path, value: true }] };
+  const template = { spec: { template: { spec: {} } } };
+  expect(await after(spec, 'UPDATE', template, 'jobs.batch')).toMatchObject(template);
+  expect(await after(spec, 'UPDATE', template, 'jobs.batch')).not.toHaveProperty(path);
+  expect(await after(spec, 'UPDATE', template, 'deployments.apps')).toHaveProperty(path, true);
+  expect(updateNotes(policyOf(spec))).toEqual([
+    `the default of ${path} does not apply to updates of jobs.batch, because the API server refuses to change this part of existing objects: write it in a policy with operations: [CREATE]`,
+  ]);
+});
+
+test('the data of a ConfigMap changes unless it is marked as immutable', async () => {
+  const spec: Spec = { match: governing(['configmaps']), defaults: [{ path: 'data.a', value: 'x' }] };
+  expect(await after(spec, 'UPDATE', {}, 'configmaps')).toHaveProperty('data.a', 'x');
+  expect(await after(spec, 'UPDATE', { immutable: true }, 'configmaps')).not.toHaveProperty('data');
+  expect(updateNotes(policyOf(spec))).toEqual([]);
+});
+
+test('a Pod can be resized, and keeps its other fields', async () => {
+  const match = governing(['pods/*']);
+  const defaults = [
+    { path: 'spec.containers[*].resources.limits.cpu', value: '1' },
+    { path: 'spec.hostname', value: 'a' },
+  ];
+  const resized = await after({ match, defaults }, 'UPDATE', { spec: MAIN }, 'pods/resize');
+  expect(resized).toHaveProperty('spec', {
+    containers: [{ ...MAIN.containers[0], resources: { limits: { cpu: '1' } } }],
+  });
+});
+
+test.each<[string, Spec, string | undefined]>([
+  ['only immutable fields', merge('{"spec": {"hostname": "a"}}'), 'm does not apply to updates of pods'],
+  ['also others', merge('{"spec": {"initContainers": []}}'), 'm applies to an update of pods only if'],
+  ['only others', merge('{"metadata": {"labels": {"a": "x"}}}'), undefined],
+  ['what nobody knows', merge('object.spec'), undefined],
+  ['immutable fields of new Pods', { match: ofOperation('CREATE') }, undefined],
+])('the note on a mutation that writes %s', (_what, spec, note) => {
+  const notes = updateNotes(policyOf({ ...merge('{"spec": {"hostname": "a"}}'), ...spec }));
+  expect(notes).toEqual(note === undefined ? [] : [expect.stringContaining(note)]);
+});
+
+test('a policy that governs only updates cannot have such a change, unless it is in force already', () => {
+  const spec: Spec = { match: ofOperation('UPDATE'), defaults: [{ path: 'spec.hostname', value: 'a' }] };
+  expect(compileSpec(spec, 'p', { schemas: [] })).toMatchObject({
+    problems: [
+      { where: 'spec.defaults[0]', message: expect.stringContaining('never applies to pods') as string },
+    ],
+  });
+  expect(compileSpec(spec)).toMatchObject({ kind: 'compiled' });
+});
+
+test.each<[string, Spec, RegExp]>([
+  [
+    'leaves updates out',
+    { match: PODS, defaults: [{ path: 'spec.hostname', value: 'a' }] },
+    /"UPDATE" && \(.*"pods"/,
+  ],
+  [
+    'leaves it to the webhook if only that can compare',
+    merge('{"metadata": {"labels": {"a": "x"}}, "spec": {"hostname": "a"}}'),
+    /only the webhook leaves out such changes/,
+  ],
+])('a compiled change %s', (_what, spec, expected) => {
+  const options = { ownNamespace: 'gatehouse-system', restorers: [], others: [] };
+  const policy = policyOf({ ...spec, restore: { mutations: 'Apply' } });
+  const [check] = compileNative(policy, options).checks;
+  expect(check?.by === 'Webhook' ? check.reason : check?.mutations?.join()).toMatch(expected);
+});
