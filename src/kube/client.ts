@@ -17,6 +17,8 @@ export interface WriteOptions extends CallOptions {
   readonly dryRun?: boolean | undefined;
   /** The owner of the written fields. Default: the API server uses the user agent. */
   readonly fieldManager?: string | undefined;
+  /** Closes the connection. A load balancer may lead the next one to another API server. */
+  readonly isLastOnConnection?: boolean | undefined;
 }
 
 export interface ApplyOptions extends WriteOptions {
@@ -141,9 +143,17 @@ function createWrites(rest: Rest) {
     options: WriteOptions & Pick<ApplyOptions, 'force'> = {},
     contentType?: string,
   ) => {
-    const { dryRun = false, fieldManager, force } = options;
+    const { dryRun = false, fieldManager, force, isLastOnConnection } = options;
     const query = { dryRun: dryRun ? 'All' : undefined, fieldManager, force };
-    return rest.request<T>({ ...callOf(options), query, method, path, contentType, body });
+    return rest.request<T>({
+      ...callOf(options),
+      query,
+      method,
+      path,
+      contentType,
+      body,
+      isLastOnConnection,
+    });
   };
 
   const put =

@@ -282,9 +282,23 @@ test('the Date header is observed when the response starts, not when its body is
     response.write('{');
     void begun.promise.then(() => response.end('}'));
   });
-  const answer = get(server.rest({ onDate: begun.resolve }));
+  const answer = get(server.rest({ onDate: begun.resolve }), { path: '/version' });
   await expect(answer).resolves.toEqual({});
   await expect(begun.promise).resolves.toBe('Sat, 21 Nov 2026 12:00:00 GMT');
+});
+
+test('the date of an aggregated API server, whose clock may be wrong, is ignored', async () => {
+  const server = await startServer((_request, response) => {
+    response.writeHead(200, { date: 'Sat, 21 Nov 2026 12:00:00 GMT' }).end('{}');
+  });
+  const dates: string[] = [];
+  const rest = server.rest({ onDate: (date) => dates.push(date) });
+  for (const path of ['/apis/metrics.k8s.io/v1beta1/pods', '/apis/example.com/v1', '/apis/api/v1'])
+    await get(rest, { path });
+  expect(dates).toEqual([]);
+  for (const path of ['/version', '/api/v1/pods', '/apis/coordination.k8s.io/v1/leases'])
+    await get(rest, { path });
+  expect(dates).toHaveLength(3);
 });
 
 test('a stream that breaks throws, an abandoned stream frees its connection', async () => {

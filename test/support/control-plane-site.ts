@@ -136,7 +136,14 @@ function serversOf(site: Site, assets: string, flags: PlaneFlags) {
   const apiServer = apiServerOf(site, assets, etcd.url, [...plugins, ...apiServerFlags]);
   const controllers = [...onlyControllers, ...withoutControllers.map((name) => `-${name}`)];
   const controllerManager = controllerManagerOf(site, assets, apiServer.server, controllers);
-  return { etcd, apiServer, controllerManager };
+  const launchAnother = async (others: readonly string[]) => {
+    const port = await freePort();
+    const another = apiServerOf(site, assets, etcd.url, [...plugins, ...others], port);
+    another.launch();
+    await another.whenReady();
+    return { ...another, port };
+  };
+  return { etcd, apiServer, controllerManager, launchAnother };
 }
 
 function etcdOf({ folder, ports }: Site, assets: string) {
@@ -159,8 +166,14 @@ function etcdOf({ folder, ports }: Site, assets: string) {
   return { ...etcd, url };
 }
 
-function apiServerOf({ folder, ports }: Site, assets: string, etcd: string, flags: readonly string[]) {
-  const server = `https://127.0.0.1:${ports.apiServer}`;
+function apiServerOf(
+  { folder, ports }: Site,
+  assets: string,
+  etcd: string,
+  flags: readonly string[],
+  port = ports.apiServer,
+) {
+  const server = `https://127.0.0.1:${port}`;
   const apiServer = launchable(
     'kube-apiserver',
     join(assets, 'kube-apiserver'),
@@ -168,7 +181,7 @@ function apiServerOf({ folder, ports }: Site, assets: string, etcd: string, flag
       `--etcd-servers=${etcd}`,
       '--bind-address=127.0.0.1',
       '--advertise-address=127.0.0.1',
-      `--secure-port=${ports.apiServer}`,
+      `--secure-port=${port}`,
       '--endpoint-reconciler-type=none', // an endpoint cannot have a loopback address
       '--service-cluster-ip-range=10.0.0.0/24',
       '--authorization-mode=RBAC',

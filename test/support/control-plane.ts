@@ -129,7 +129,8 @@ function runningOn(plane: Plane): Running {
   };
 }
 
-function processesOf({ folder }: Site, { etcd, apiServer, controllerManager }: Servers) {
+function processesOf({ folder, ports }: Site, servers: Servers) {
+  const { etcd, apiServer, controllerManager, launchAnother } = servers;
   const all = [etcd, apiServer, controllerManager];
   return {
     stop: async () => {
@@ -138,6 +139,9 @@ function processesOf({ folder }: Site, { etcd, apiServer, controllerManager }: S
       await etcd.stop();
     },
     stopApiServer: apiServer.stop,
+    apiServerPort: ports.apiServer,
+    /** A second API server on the same etcd. The caller stops it. */
+    launchAnother,
     /** Starts every stopped server. Resolves when the API server is ready. */
     start: async () => {
       for (const one of all) {

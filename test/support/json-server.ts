@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { createServer } from 'node:https';
 import { text } from 'node:stream/consumers';
 
-import { stringifyJson } from '../../src/json/json.ts';
+import { stringifyJson, textIn, valueIn } from '../../src/json/json.ts';
 import { caBundle } from '../../src/pki/authority/authority.ts';
 import { base64, firstAuthority, serverOf } from './pki/fixtures.ts';
 import { listen } from './tls.ts';
@@ -18,6 +18,7 @@ export async function startJsonServer(
   const server = createServer({ cert: chain, key: keyPair.privateKey }, (request, response) => {
     void (async () => {
       const answer = await answerTo(await text(request), request);
+      response.statusCode = Number(textIn(answer, 'kind') === 'Status' ? valueIn(answer, 'code') : 200);
       response.setHeader('content-type', 'application/json');
       response.end(stringifyJson(answer));
     })();

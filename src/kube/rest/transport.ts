@@ -29,6 +29,7 @@ export interface RestRequest extends RequestLine {
   readonly body?: unknown;
   readonly contentType?: string | undefined;
   readonly headers?: Headers | undefined;
+  readonly isLastOnConnection?: boolean | undefined;
   /** For all attempts together, in milliseconds. Default: 30 s. */
   readonly timeoutMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -43,7 +44,7 @@ export interface RestOptions {
   readonly observe?: (observation: RestObservation) => void;
   /** The span of a watch ends with the response headers. */
   readonly trace?: ((line: RequestLine) => RequestSpan | undefined) | undefined;
-  /** Receives the Date header as soon as the response headers arrive: after a slow body, the date would be stale. */
+  /** Receives kube-apiserver's Date header as soon as the response headers arrive: after a slow body, it would be stale. */
   readonly onDate?: (date: string) => void;
   /** Parses responses; throws on invalid JSON. Default: JSON.parse, which rounds integers beyond 2^53. */
   readonly parse?: (text: string) => unknown;
@@ -97,6 +98,10 @@ export function noteFailure(recovery: Recovery, error: unknown, started?: number
   if (error instanceof Error && recovery.covers(error)) attributeToOutage(error);
 }
 
+/** kube-apiserver answers these itself. It forwards others to aggregated API servers, whose clocks may be wrong. */
+const OWN_PATH =
+  /^\/(?:version$|api\/|apis\/(?:coordination|authorization|admissionregistration)\.k8s\.io\/)/;
+
 async function sendNow<T>(
   transport: Transport,
   dispatcher: Dispatcher,
@@ -120,7 +125,8 @@ async function sendNow<T>(
     );
     code = response.statusCode;
     transport.connection.recovery.answered();
-    if (typeof response.headers.date === 'string') transport.onDate(response.headers.date);
+    const { date } = response.headers;
+    if (typeof date === 'string' && OWN_PATH.test(request.path)) transport.onDate(date);
     if (response.statusCode >= 300) throw await apiErrorOf(transport, line, response);
     return await read(response);
   } catch (error) {
@@ -160,7 +166,15 @@ export function parseJson({ parse }: Pick<Transport, 'parse'>, line: RequestLine
 
 function toDispatch(
   { connection, identity, userAgent }: Transport,
-  { method, path, query, headers, body, contentType = 'application/json' }: RestRequest,
+  {
+    method,
+    path,
+    query,
+    headers,
+    body,
+    contentType = 'application/json',
+    isLastOnConnection = false,
+  }: RestRequest,
   credentials: Headers,
   tracing: Headers | undefined,
 ): Dispatcher.RequestOptions {
@@ -173,6 +187,7 @@ function toDispatch(
     origin: server.origin,
     path: `${server.pathname.replace(/\/+$/, '')}${path}${queryString(query)}`,
     method,
+    reset: isLastOnConnection,
     headers: mutable([
       ['user-agent', userAgent],
       ['accept', 'application/json'],

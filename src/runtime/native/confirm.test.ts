@@ -6,6 +6,7 @@ import {
   ApiError,
   compiled,
   createCluster,
+  GROUP,
   OWN_NAMESPACE,
   silent,
 } from '../../../test/support/runtime/fixtures.ts';
@@ -14,7 +15,7 @@ import type { AdmissionPolicyStatus } from '../../api/admission-policy.ts';
 import type { UniqueClaim } from '../../api/unique-claim.ts';
 import { listIn, textIn } from '../../json/json.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
-import type { KubeClient } from '../../kube/client.ts';
+import type { KubeClient, WriteOptions } from '../../kube/client.ts';
 import type { Resource } from '../../kube/object.ts';
 import { validatingAdmissionPolicies, validatingAdmissionPolicyBindings } from '../../kube/well-known.ts';
 import { createNativePoliciesReconciler, createTakeover, type Enforcement } from './native-policies.ts';
@@ -27,20 +28,26 @@ const { signal } = new AbortController();
 
 let time: number;
 let answer: 'refused' | 'admitted' | 'down';
-/** Of each probe: whether it is a dry run. */
-let probes: (boolean | undefined)[];
+let probes: WriteOptions[];
+/** How many probes reach another API server, which has not read the policy. */
+let elsewhere: number;
 
 beforeEach(() => {
   time = 0;
   answer = 'refused';
   probes = [];
+  elsewhere = 0;
 });
 
 const refusal = (digest: string) => new ApiError(403, `refused as a probe of the compiled policy ${digest}`);
 const monotonic = () => time;
 const now = () => new Date(time);
-const create = async <T>(_kind: unknown, object: T, options?: { dryRun?: boolean | undefined }) => {
-  probes.push(options?.dryRun);
+const create = async <T>(_kind: unknown, object: T, options: WriteOptions = {}) => {
+  probes.push(options);
+  if (elsewhere > 0) {
+    elsewhere -= 1;
+    return object;
+  }
   if (answer === 'down') throw new ApiError(503, 'away');
   if (answer === 'refused') throw refusal('d1');
   return await Promise.resolve(object);
@@ -57,11 +64,11 @@ async function askThreeTimes(confirmer: ReturnType<typeof start>, subject = SUBJ
 }
 const CONFIRMED = [PENDING, PENDING, undefined];
 
-test('three refused dry runs over three seconds confirm a policy; it is probed again after a minute', async () => {
+test('refused dry runs over three seconds, each on its own connection, confirm a policy; it is probed again after a minute', async () => {
   const confirmer = start();
   expect(await askThreeTimes(confirmer)).toEqual(CONFIRMED);
   expect(await ask(confirmer)).toBeUndefined();
-  expect(probes).toEqual([true, true, true]);
+  expect(probes).toEqual(Array(18).fill({ dryRun: true, isLastOnConnection: true, signal }));
   time += 60_000;
   answer = 'down';
   expect(await ask(confirmer)).toBeUndefined(); // nothing new is known
@@ -73,10 +80,12 @@ test('an admitted probe starts again, because another API server has possibly no
   const confirmer = start();
   await ask(confirmer);
   await ask(confirmer);
-  answer = 'admitted';
+  elsewhere = 1;
   expect(await ask(confirmer)).toBe(PENDING);
-  answer = 'refused';
   expect(await askThreeTimes(confirmer)).toEqual(CONFIRMED);
+  time += 60_000;
+  elsewhere = 1;
+  expect(await ask(confirmer)).toContain('admits a probe');
 });
 
 test('a new leader keeps a confirmation that its first probe agrees with', async () => {
@@ -152,6 +161,7 @@ describe('the policy of the API server', () => {
   const rules = [{ name: 'few', expression: 'object.spec.units < 5' }];
   const ruled = compiled({ validate: { rules } }, { name: 'a', generation: 1 });
   let served: readonly Resource[];
+  let aggregated: readonly string[] | 'forbidden';
   let inForce: readonly CompiledPolicy[];
   let reported: Enforcement;
   let status: AdmissionPolicyStatus;
@@ -163,6 +173,7 @@ describe('the policy of the API server', () => {
   const nothing = () => Promise.resolve(undefined);
   beforeEach(() => {
     served = KINDS;
+    aggregated = [];
     inForce = [ruled];
     status = {};
     written = [];
@@ -172,11 +183,17 @@ describe('the policy of the API server', () => {
       const digest = claim.metadata.name?.replace('probe-', '') ?? '';
       return Promise.reject(refusal(digest));
     }) as KubeClient['create']; // only these kinds are created
+    const listAll = (async (kind: Resource) => {
+      if (kind.resource !== 'apiservices') return await client.listAll(kind);
+      if (aggregated === 'forbidden') throw new ApiError(403, 'cannot list resource "apiservices"');
+      const items = aggregated.map((group) => ({ spec: { group, service: { name: 'api' } } }));
+      return { metadata: {}, items: [{ spec: { group: GROUP } }, ...items] };
+    }) as KubeClient['listAll']; // only these kinds are listed
     const replace: KubeClient['replace'] = (kind, object) => client.replace(kind, checkTypes(object));
     stored = async () => (await client.listAll<KubeObject>(validatingAdmissionPolicies)).items;
     startLeader = () => {
       const one = createNativePoliciesReconciler({
-        client: { ...client, create, replace },
+        client: { ...client, create, replace, listAll },
         discovery: { servedIn: () => Promise.resolve(served) },
         installation: { owner: nothing, obstacle: nothing, isChanging: () => false },
         policies: { get: () => ({ metadata: { name: 'a', uid: 'u' }, spec: ruled.spec, status }) },
@@ -251,6 +268,19 @@ describe('the policy of the API server', () => {
     expect(enforcers()).toEqual([WARNED]);
     expect([written.length, (await stored()).length]).toEqual([1, 0]);
   });
+
+  test.each<[string, typeof aggregated, string]>([
+    ['its kind is of an aggregated API', [GROUP], `an aggregated API server serves ${GROUP}`],
+    ['it is unknown which APIs are aggregated', 'forbidden', 'cannot list resource "apiservices"'],
+    ['another API is aggregated', ['metrics.k8s.io', 'example.com'], PENDING],
+  ])(
+    'is left to the API server only if no other server serves its kind: %s',
+    async (_when, groups, reason) => {
+      aggregated = groups;
+      await reconcile();
+      expect(enforcers()[0]).toContain(reason);
+    },
+  );
 
   test.each<[string, () => void]>([
     ['its kinds were not served for a while', () => (served = [])],

@@ -16,8 +16,10 @@ export interface ProbeOptions {
   readonly monotonic: () => number;
 }
 
-/** API servers read policies again each second, and each probe may reach another one. In milliseconds. */
-const PROBES = 3;
+/** Each probe has its own connection, which may lead to another API server: of three, 18 probes miss one in 0.07 %. */
+const AT_ONCE = 6;
+const ROUNDS = 3;
+/** API servers read policies again each second. */
 const SETTLE_MS = 3_000;
 const AGAIN_MS = 60_000;
 
@@ -41,7 +43,7 @@ interface Progress {
 const PATIENCE_MS = 30_000;
 
 export const PENDING = 'the API server has possibly not loaded it yet: probes are running';
-const ADMITTED = 'the API server admits a probe that this policy should refuse or change';
+const ADMITTED = 'an API server admits a probe that this policy should refuse or change';
 
 export function createConfirmer({ client, now, monotonic }: ProbeOptions) {
   const progress = new Map<string, Progress>();
@@ -50,11 +52,12 @@ export function createConfirmer({ client, now, monotonic }: ProbeOptions) {
   const probe = async (
     { pair: { digest }, objectSelector }: Subject,
     signal: AbortSignal,
-  ): Promise<boolean | undefined | string> => {
+  ): Promise<Answer> => {
     const claim = probeOf(digest, objectSelector, now());
     if (claim === undefined) return 'no probe can satisfy its objectSelector';
     try {
-      return isChangeOf(digest, await client.create(UNIQUE_CLAIMS, claim, { dryRun: true, signal }));
+      const options = { dryRun: true, isLastOnConnection: true, signal };
+      return isChangeOf(digest, await client.create(UNIQUE_CLAIMS, claim, options));
     } catch (error) {
       signal.throwIfAborted();
       if (isRefusalOf(digest, messageOf(error))) return true;
@@ -69,7 +72,7 @@ export function createConfirmer({ client, now, monotonic }: ProbeOptions) {
     if (!answered) return { ...before, since: at, answered: 0, isConfirmed: false, probedAt: at };
     const count = before.answered + 1;
     const since = before.answered === 0 && !before.isConfirmed ? at : before.since;
-    const isConfirmed = before.isConfirmed || (count >= PROBES && at - since >= SETTLE_MS);
+    const isConfirmed = before.isConfirmed || (count >= ROUNDS && at - since >= SETTLE_MS);
     return { ...before, since, answered: count, isConfirmed, probedAt: at };
   };
 
@@ -102,7 +105,9 @@ export function createConfirmer({ client, now, monotonic }: ProbeOptions) {
       if (!answers)
         return before.isConfirmed || monotonic() - before.since >= SETTLE_MS ? undefined : PENDING;
       if (before.isConfirmed && monotonic() - before.probedAt < AGAIN_MS) return undefined;
-      const answered = await probe(subject, signal);
+      const answered = summary(
+        await Promise.all(Array.from({ length: AT_ONCE }, () => probe(subject, signal))),
+      );
       if (typeof answered === 'string') {
         progress.delete(name);
         return answered;
@@ -119,3 +124,11 @@ export function createConfirmer({ client, now, monotonic }: ProbeOptions) {
 }
 
 const textOf = ({ digest, policy, binding }: ConfirmedPair): string => [digest, policy, binding].join(' ');
+
+type Answer = boolean | undefined | string;
+
+/** One API server that does not enforce the policy is enough to keep its checks in the webhook. */
+function summary(answers: readonly Answer[]): Answer {
+  if (answers.includes(false)) return false;
+  return answers.every((one) => one === true) ? true : answers.find((one) => one !== true);
+}

@@ -35,13 +35,15 @@ import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
 import { messageOf } from '../../json/abort.ts';
-import type { OwnerReference } from '../../json/kube-object.ts';
-import { isConflict } from '../../kube/api-error.ts';
+import { textIn } from '../../json/json.ts';
+import type { KubeObject, OwnerReference } from '../../json/kube-object.ts';
+import { insteadOf, isConflict, isNotFound } from '../../kube/api-error.ts';
 import type { Store } from '../../kube/store.ts';
+import { apiServices } from '../../kube/well-known.ts';
 import { requeueIn, startController, type LeaderContext, type Reconcile } from '../controller.ts';
 import type { Installation } from '../webhooks/installation.ts';
 import { restorersOf, type RestoreKinds } from '../restores/restore-kinds.ts';
-import { WriteRefused } from '../write-refused.ts';
+import { refusable, WriteRefused } from '../write-refused.ts';
 import { createConfirmer, PENDING, type ProbeOptions } from './confirm.ts';
 import {
   BeingRemoved,
@@ -151,11 +153,13 @@ export function createNativePoliciesReconciler(options: NativePoliciesOptions): 
     const inForce = options.inForce();
     takeover.observe(inForce);
     const others = inForce.filter(changesObjects);
+    const aggregated = await aggregatedGroups(options, signal);
     const possible = inForce.flatMap((policy) => {
       const { metadata, status } = policies.get(policy.name) ?? {};
       const warned = warnedIn(policy.generation, status);
       const settings = { ownNamespace, restorers, others, warned };
-      return wantedOf(policy, metadata?.uid, owner, (one) => compile(one, settings));
+      const compileNow = (one: CompiledPolicy) => compile(one, settings);
+      return wantedOf(policy, metadata?.uid, { owner, aggregated, compile: compileNow });
     });
     const found = await readStored(options, signal);
     if (typeof found === 'string') {
@@ -222,20 +226,57 @@ interface Wanted extends Pick<NativePolicy, 'checks'> {
   readonly pairs: readonly Installed[];
 }
 
+interface Wanting {
+  readonly owner: OwnerReference | undefined;
+  readonly aggregated: readonly string[] | string;
+  readonly compile: (policy: CompiledPolicy) => NativePolicy;
+}
+
 /** Nothing for a policy that cannot be evaluated: the webhook refuses everything in its scope. */
 function wantedOf(
   policy: CompiledPolicy,
   uid: string | undefined,
-  owner: OwnerReference | undefined,
-  compile: (policy: CompiledPolicy) => NativePolicy,
+  { owner, aggregated, compile }: Wanting,
 ): readonly Wanted[] {
-  const { name, undecidable, spec } = policy;
+  const { name, undecidable } = policy;
   if (undecidable !== undefined || uid === undefined) return [];
   const { checks, pairs } = compile(policy);
-  if (spec.compile !== 'Never')
+  const reason = reasonForWebhook(policy, aggregated);
+  if (reason === undefined)
     return [{ policy, checks, pairs: pairs.map((pair) => installedOf(pair, { name, uid }, owner)) }];
-  const left = checks.map(({ check }) => inWebhook(check, 'spec.compile is Never'));
-  return [{ policy, checks: left, pairs: [] }];
+  return [{ policy, checks: checks.map(({ check }) => inWebhook(check, reason)), pairs: [] }];
+}
+
+function reasonForWebhook(
+  { spec, match }: CompiledPolicy,
+  aggregated: Wanting['aggregated'],
+): string | undefined {
+  if (spec.compile === 'Never') return 'spec.compile is Never';
+  if (typeof aggregated === 'string') return aggregated;
+  const group = aggregated.find((one) => match.apiGroups.some((own) => own === one || own.includes('*')));
+  return group === undefined
+    ? undefined
+    : `an aggregated API server serves ${group}, and whether it enforces compiled policies is unknown`;
+}
+
+/** Nobody can write their objects, and almost every cluster has one of them. */
+const METRICS = ['metrics.k8s.io', 'custom.metrics.k8s.io', 'external.metrics.k8s.io'];
+
+/** Probes reach the API servers of Kubernetes only, and those don't check what they forward. @returns or why it is unknown */
+async function aggregatedGroups(
+  { client }: Pick<StoredPoliciesOptions, 'client'>,
+  signal: AbortSignal,
+): Promise<readonly string[] | string> {
+  const listing = refusable(() => client.listAll<KubeObject>(apiServices, { signal }));
+  const listed = await listing.catch((error: unknown) => {
+    if (error instanceof WriteRefused) return error.message;
+    return insteadOf(isNotFound, { items: [] })(error);
+  });
+  if (typeof listed === 'string') return listed;
+  return listed.items
+    .filter((service) => textIn(service, 'spec', 'service', 'name') !== '')
+    .map((service) => textIn(service, 'spec', 'group'))
+    .filter((group) => !METRICS.includes(group));
 }
 
 export function startNativePolicies(

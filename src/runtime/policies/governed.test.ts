@@ -12,6 +12,7 @@ const target = { group: GROUP, resource: 'datacenters', namespace: undefined, na
 
 let api: ReturnType<typeof createListedRest>;
 let served: boolean | 'unknown';
+let failing: string | undefined;
 let stop: AbortController;
 let governed: Governed;
 
@@ -21,12 +22,14 @@ const SERVERS_V2 = `/apis/${GROUP}/v2/servers`;
 beforeEach(() => {
   api = createListedRest();
   served = true;
+  failing = undefined;
   stop = new AbortController();
   governed = createGoverned(
     { rest: api.rest, rollbacks: { add: () => undefined }, namespaces: undefined, log: silent },
     {
       resolve: ({ group, resource }) => {
-        if (served === 'unknown') return Promise.reject(new Error('connection refused'));
+        if (served === 'unknown' || resource === failing)
+          return Promise.reject(new Error('connection refused'));
         const kind = { group, resource, version: 'v1', kind: 'Server', namespaced: true };
         return Promise.resolve(served ? kind : undefined);
       },
@@ -138,6 +141,19 @@ test('an unserved kind counts as empty, and while discovery fails, the answer is
   governed.follow([others]);
   await new Promise((resolve) => setTimeout(resolve, 100));
   expect(governed.holders('any', others)).toBeUndefined();
+  expect(governed.isComplete()).toBe(false);
+});
+
+test('a kind whose discovery fails, like one of an aggregated API that is down, delays no other kind', async () => {
+  failing = 'racks';
+  const match = { apiGroups: [GROUP], apiVersions: ['v1'], resources: ['servers', 'racks'] };
+  const both = policy({ match }, 'both');
+  api.lists.set(SERVERS, [server('a', 'fra1')]);
+  governed.follow([policy(), both]);
+  await until(() => governed.unsynced().length === 0);
+  expect(namesOf(governed.referrers(target, [policy()]))).toEqual(['a']);
+  expect(governed.referrers(target, [both])).toBeUndefined();
+  expect(governed.holders('any', both)).toBeUndefined();
   expect(governed.isComplete()).toBe(false);
 });
 

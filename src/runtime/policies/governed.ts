@@ -51,7 +51,7 @@ export function createGoverned(
   const followed = new Map<string, Followed>();
   const listeners = createListeners<[kind: GroupResource, change: Change<GovernedObject>]>();
   let wanted: readonly CompiledPolicy[] = [];
-  let plan: Plan | undefined = { kinds: new Map(), byNeed: new Map(), isComplete: true };
+  let plan: Plan | undefined = { kinds: new Map(), byNeed: new Map(), unknown: new Set(), isComplete: true };
   let planning = new AbortController();
 
   const applyPlan = ({ kinds }: Plan): void => {
@@ -90,20 +90,21 @@ export function createGoverned(
   const settle = async (current: AbortSignal): Promise<void> => {
     await sleep(QUIET_MS, undefined, { signal: current });
     for (;;) {
-      const made = await planFor(wanted, (kind) => discovery.resolve(kind, current)).catch(() => undefined);
+      const made = await planFor(wanted, (kind) => discovery.resolve(kind, current));
       current.throwIfAborted();
-      // If discovery fails there is no new plan, because the governed kinds are unknown. The loop retries.
-      if (made !== undefined) {
+      // An aggregated API that is down must not stop the watches of its kinds, or keep other kinds from being watched.
+      if (made.unknown.size === 0 || plan === undefined) {
         plan = made;
         applyPlan(made);
       }
-      await sleep(made?.isComplete === true ? REPLAN_MS : RETRY_MS, undefined, { signal: current });
+      await sleep(made.isComplete ? REPLAN_MS : RETRY_MS, undefined, { signal: current });
     }
   };
 
   /** @param patient whether to wait for lists beyond their timeout; otherwise these kinds are left out */
   const covering = (policy: CompiledPolicy, patient: boolean): readonly Follower[] | undefined => {
     const need = summaryKey(policy);
+    if (plan?.unknown.has(need) === true) return undefined;
     const keys =
       plan?.byNeed.get(need) ??
       [...followed].flatMap(([key, { current }]) => (current?.needs.has(need) === true ? [key] : []));
@@ -151,7 +152,7 @@ export function createGoverned(
       }
     },
     isComplete: (): boolean =>
-      plan !== undefined && [...followed.values()].every(({ next }) => next === undefined),
+      plan?.unknown.size === 0 && [...followed.values()].every(({ next }) => next === undefined),
     unsynced: (): readonly string[] => [
       ...(plan === undefined ? ['what policies govern'] : []),
       ...[...followed.values()].flatMap(({ next }) =>
@@ -167,9 +168,11 @@ async function planFor(
   resolve: (kind: GroupResource) => Promise<Resource | undefined>,
 ) {
   const wanted = policies.flatMap((policy) => governed(policy).map((kind) => ({ kind, policy })));
+  /** The needs of policies with a kind whose discovery failed. */
+  const unknown = new Set<string>();
   const served = await Promise.all(
     wanted.map(async ({ kind, policy }) => {
-      const resource = await resolve(kind);
+      const resource = await resolve(kind).catch(() => void unknown.add(summaryKey(policy)));
       if (resource === undefined) return undefined;
       const version = versionAmong(policy.match.apiVersions, resource.version);
       return { policy, resource: { ...resource, version }, key: `${groupResourceName(kind)} ${version}` };
@@ -184,7 +187,7 @@ async function planFor(
     kinds.set(key, kind);
     byNeed.get(summaryKey(policy))?.push(key);
   }
-  return { kinds, byNeed, isComplete: found.length === served.length };
+  return { kinds, byNeed, unknown, isComplete: found.length === served.length };
 }
 
 function isSame(a: ReadonlySet<string> | undefined, b: ReadonlySet<string>): boolean {

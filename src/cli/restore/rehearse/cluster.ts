@@ -38,8 +38,19 @@ export async function readEverything(cluster: UserCluster): Promise<ClusterObjec
   const groups = ['', ...(await cluster.discovery.groups())].filter(
     (group) => !VIRTUAL_GROUPS.includes(group),
   );
-  const served = await Promise.all(groups.map((group) => cluster.discovery.servedIn(group)));
-  const { objects, notes } = await readKinds(cluster, served.flat());
+  const failed: string[] = [];
+  const served = await mapConcurrent(groups, AT_ONCE, async (group) => {
+    try {
+      return await cluster.discovery.servedIn(group);
+    } catch (error) {
+      // As for kubectl: an aggregated API that is down hides no other API.
+      if (!(error instanceof ApiError)) throw error;
+      failed.push(`${group} could not be read: ${messageOf(error)}`);
+      return [];
+    }
+  });
+  const { objects, notes: unread } = await readKinds(cluster, served.flat());
+  const notes = [...failed, ...unread];
   const kept = objects.filter(({ object }) => isOwn(object) || isBackedUp(object));
   const left = objects.length - kept.length;
   return {
