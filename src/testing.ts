@@ -178,6 +178,7 @@ function countPasses({ userController }: Context['metrics']) {
     userController: ((name, concurrency) => {
       const metrics = userController(name, concurrency);
       return {
+        ...metrics,
         pass: () => {
           const end = metrics.pass();
           active += 1;

@@ -121,6 +121,48 @@ describe('copied labels', () => {
   });
 });
 
+describe('an object of an earlier life', () => {
+  const APPLIED = 'gatehouse.dev/applied';
+  const applies = define(({ apply }) => apply(configMap('a')));
+  const prunes = define(() => undefined);
+  const removes = define(({ remove }) => remove(configMap('a')));
+  interface Meta {
+    readonly annotations: Readonly<Record<string, string>>;
+  }
+  const lives: readonly [string, (metadata: Meta) => object, object?][] = [
+    ['was restored', (metadata) => ({ ...metadata, uid: 'restored' })],
+    ['has no owner reference', (metadata) => ({ ...metadata, ownerReferences: [] })],
+    ['has a restored owner', (metadata) => metadata, { uid: 'u2' }],
+    [
+      'has the marks of an earlier version',
+      (metadata) => ({ ...metadata, annotations: { [APPLIED]: 'content.place' } }),
+    ],
+    ['lost its proof', (metadata) => ({ ...metadata, annotations: { [APPLIED]: 'content' } })],
+  ];
+
+  test.each(lives)(
+    'that %s is not deleted, but reported once, and applied again',
+    async (_what, edit, owner) => {
+      const first = await run(applies);
+      const { cluster } = change(first, 'configmaps', (one: { metadata: Meta }) => ({
+        ...one,
+        metadata: edit(one.metadata),
+      }));
+      const later = team(owner);
+      for (const controller of [prunes, removes]) {
+        const left = await run(controller, later, cluster);
+        expect(verbs(left)).toEqual(['status teams.example.com blue']);
+        const message = expect.stringContaining('ConfigMap teams/a is a copy or was restored') as string;
+        expect(left.events).toEqual([{ type: 'Warning', reason: 'NotDeleted', message }]);
+      }
+      const taken = await run(applies, later, cluster);
+      expect(verbs(taken)).toContain('apply configmaps teams/a');
+      expect(verbs(await again(prunes, taken))).toContain('delete configmaps teams/a');
+      expect(verbs(await again(removes, taken))).toContain('delete configmaps teams/a');
+    },
+  );
+});
+
 test('an object that was read can be applied again, and is settled', async () => {
   const controller = define(async ({ get, apply }) => {
     const found = await get<ReturnType<typeof configMap>>('configmaps', { name: 'a', namespace: 'teams' });

@@ -11,18 +11,26 @@ import {
   desiredObject,
   fingerprint,
   nameOf,
+  withProof,
 } from './owned-objects.ts';
+import { deleteProven } from './delete-proven.ts';
 import { addFinalizer, appliedKey, type PassState } from './pass-state.ts';
-import type { ServedKind } from './world.ts';
+import type { VersionedKind } from './compile-controller.ts';
+import type { ApplyMode, ServedKind } from './world.ts';
 
-function servedKind({ kinds }: PassState, { apiVersion, kind }: AppliedObject): ServedKind {
+function servedKind({ kinds, pass }: PassState, { apiVersion, kind }: AppliedObject): ServedKind {
   const { group, version } = splitApiVersion(apiVersion);
-  const found = kinds
-    .slice(1)
-    .filter((one) => one.group === group && one.version === version)
-    .find((one) => (one.kind === '' ? one.resource === guessPlural(kind) : one.kind === kind));
-  if (found === undefined) throw new TypeError(`${kind} ${apiVersion} is not in owns: add its plural there`);
-  return found;
+  const isOfGroup = (one: VersionedKind) => one.group === group && one.version === version;
+  const owned = kinds.slice(1).filter(isOfGroup);
+  const found = owned.find((one) =>
+    one.kind === '' ? one.resource === guessPlural(kind) : one.kind === kind,
+  );
+  if (found !== undefined) return found;
+  if (owned.length < pass.controller.owns.filter(isOfGroup).length)
+    throw new Error(
+      `the API server does not serve ${kind} ${apiVersion}: create its CustomResourceDefinition`,
+    );
+  throw new TypeError(`${kind} ${apiVersion} is not in owns: add its plural there`);
 }
 
 /** With `generateName`, each pass would create one more object. @throws TypeError */
@@ -82,35 +90,41 @@ async function bringAbout(
       );
     if (found.metadata?.deletionTimestamp !== undefined)
       throw new Error(`${nameOf(found)} is being deleted: it is applied again when it is gone`);
+    const wanted = withProof(desired, state, found);
     const isEqual =
-      contains(found, desired) ||
-      settled.get(appliedKey(kind, desired)) === fingerprint(desired, contentOf(found));
+      contains(found, wanted) ||
+      settled.get(appliedKey(kind, wanted)) === fingerprint(wanted, contentOf(found));
     if (whose === 'ours' && isEqual) return found;
+    return await send(state, kind, wanted, 'change');
   }
-  return await send(state, kind, desired, found);
+  return await create(state, kind, desired);
 }
 
 async function send(
   state: PassState,
   served: ServedKind,
-  desired: KubeObject,
-  found: KubeObject | undefined,
+  wanted: KubeObject,
+  how: ApplyMode,
 ): Promise<KubeObject> {
-  const { controller, world, settled, deadline } = state.pass;
-  const { fieldManager } = controller;
-  const uid = found?.metadata?.uid;
-  const body = uid === undefined ? desired : { ...desired, metadata: { ...desired.metadata, uid } };
-  const stored = await world.apply(served, body, fieldManager, found !== undefined, deadline);
-  if (found === undefined && wasThere(stored, fieldManager)) {
+  const { world, settled, deadline } = state.pass;
+  const stored = await world.apply(served, wanted, how, deadline);
+  state.written.add(nameOf(wanted));
+  settled.set(appliedKey(served, wanted), fingerprint(wanted, contentOf(stored)));
+  return stored;
+}
+
+async function create(state: PassState, served: ServedKind, desired: KubeObject): Promise<KubeObject> {
+  const { controller, world, deadline } = state.pass;
+  const stored = await world.apply(served, desired, 'create', deadline);
+  if (wasThere(stored, controller.fieldManager)) {
     // Another client was faster. Without fields, the API server takes back all that this controller set.
     const { apiVersion, kind, metadata } = desired;
     const { name, namespace } = metadata ?? {};
     const bare = { apiVersion, kind, metadata: { name, namespace } } as KubeObject;
-    await world.apply(served, bare, fieldManager, false, deadline);
+    await world.apply(served, bare, 'create', deadline);
     throw new Error(`${nameOf(stored)} exists and was not created for ${nameOf(state.object)}`);
   }
-  settled.set(appliedKey(served, desired), fingerprint(desired, contentOf(stored)));
-  return stored;
+  return await send(state, served, withProof(desired, state, stored), 'prove');
 }
 
 /** Who only wrote a subresource did not create it: the controller of ResourceQuotas sets their status early. */
@@ -131,7 +145,7 @@ export async function removeObject(state: PassState, given: AppliedObject): Prom
     );
   const found = await world.get(read, { namespace, name }, deadline);
   if (found === undefined || belongsTo(found, state, controller) !== 'ours') return true;
-  if (found.metadata?.deletionTimestamp === undefined) await world.remove(kind, found, deadline);
+  if (!(await deleteProven(state, { kind, object: found }, 'the controller removes it'))) return true;
   const left = await world.get(read, { namespace, name }, deadline);
   if (left === undefined || left.metadata?.uid !== found.metadata?.uid) return true;
   state.ending.push(nameOf(left));

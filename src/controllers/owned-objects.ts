@@ -15,7 +15,10 @@ export const CONTROLLER_LABEL = 'gatehouse.dev/controller';
 /** The object that it was applied for. By name and not by uid: a restored owner has a new uid. */
 export const OWNER_LABEL = 'gatehouse.dev/owner';
 
-/** Fingerprints of what was applied last, which reveals a field that is not applied any more, and of where. */
+/**
+ * `<fingerprint>.<proof>`: of what was applied last, which reveals a field that is not applied any more, and of the uids of the
+ * object and its owner. The API server chooses the uid, so a new object has no proof until a second write.
+ */
 export const APPLIED = 'gatehouse.dev/applied';
 
 export interface Owner {
@@ -52,10 +55,22 @@ export function desiredObject(
   };
   // An object that was read before has this annotation, which must not be part of the new fingerprint.
   const annotations = without(metadata.annotations ?? {}, [APPLIED]);
-  const content = fingerprint({ ...object, metadata: { ...metadata, annotations } });
-  const applied = `${content}.${fingerprint(keyOf(object))}`;
+  const applied = fingerprint({ ...object, metadata: { ...metadata, annotations } });
   return { ...object, metadata: { ...metadata, annotations: { ...annotations, [APPLIED]: applied } } };
 }
+
+/** The desired object for this stored object only: the API server refuses it for another uid. */
+export function withProof(desired: KubeObject, { object: owner }: Owner, stored: KubeObject): KubeObject {
+  const metadata = { ...desired.metadata, uid: stored.metadata?.uid ?? '' };
+  const applied = `${appliedOf(desired) ?? ''}.${proofOf(owner, { metadata })}`;
+  return {
+    ...desired,
+    metadata: { ...metadata, annotations: { ...metadata.annotations, [APPLIED]: applied } },
+  };
+}
+
+const proofOf = (owner: KubeObject, object: KubeObject): string =>
+  fingerprint(owner.metadata?.uid ?? '', object.metadata?.uid ?? '', keyOf(object));
 
 function referenceTo({ apiVersion = '', kind = '', metadata = {} }: KubeObject): OwnerReference {
   const { name = '', uid = '' } = metadata;
@@ -86,13 +101,17 @@ const isSame = ({ apiVersion, kind, name }: OwnerReference, owner: KubeObject): 
 const groupOf = (apiVersion = ''): string => splitApiVersion(apiVersion).group;
 
 /**
- * Whether a controller applied the object. The labels prove nothing: Endpoints have those of their Service, and copies those of their
- * original.
+ * Whether the controller applied this very object for this very owner: only then may it delete it. Copies and restored objects
+ * have the marks of their original, but other uids. The owner reference is required because Kubernetes can restrict who sets it.
  */
-export function isApplied(object: KubeObject): boolean {
-  const [content, place = fingerprint(keyOf(object))] = appliedOf(object)?.split('.') ?? [];
-  return content !== undefined && place === fingerprint(keyOf(object));
+export function isProven(object: KubeObject, { object: owner }: Pick<Owner, 'object'>): boolean {
+  const [, proof] = appliedOf(object)?.split('.') ?? [];
+  return proof === proofOf(owner, object) && (!canOwn(owner, object) || isOwned(object, owner));
 }
+
+/** The garbage collector deletes it with its owner. */
+export const isOwned = ({ metadata }: KubeObject, owner: KubeObject): boolean =>
+  metadata?.ownerReferences?.some(({ uid }) => uid === owner.metadata?.uid) === true;
 
 export const appliedOf = ({ metadata }: KubeObject): string | undefined => metadata?.annotations?.[APPLIED];
 

@@ -1,5 +1,6 @@
 /** What the parts of one pass share. */
 import { keyOf, type KubeObject } from '../json/kube-object.ts';
+import type { Brake } from './brake.ts';
 import type { CompiledController } from './compile-controller.ts';
 import type { AuthorCondition, Unready } from './status.ts';
 import type { ControllerWorld, ServedKind } from './world.ts';
@@ -14,6 +15,7 @@ export interface Pass {
   readonly controller: CompiledController;
   readonly world: ControllerWorld;
   readonly settled: Settled;
+  readonly brake: Brake;
   /** Aborts at the deadline of the author's code. */
   readonly deadline: AbortSignal;
   /** Aborts when this process stops, or stops leading. */
@@ -27,6 +29,8 @@ export interface PassState {
   readonly mark: string;
   /** The reconciled object after the last write of this pass. */
   object: KubeObject;
+  /** The names of the applied objects that this pass changed. */
+  readonly written: Set<string>;
   /** By key, with their fingerprints; undefined: that failed. */
   readonly applied: Map<string, string | undefined>;
   readonly conditions: AuthorCondition[];

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { again, define, now, readyOf as readyIn, run as runTeams, team } from '../../test/support/teams.ts';
+import { createBrake } from './brake.ts';
 import { compileController } from './compile-controller.ts';
 import type { ControllerContext } from './controller.ts';
 import { createMemory } from './memory-world.ts';
@@ -20,7 +21,10 @@ function passOf(
   const world = { ...memory.world, patchStatus: patchStatus(memory.world.patchStatus) };
   const { signal } = new AbortController();
   const running = (deadline = signal) =>
-    runPass({ controller, world, settled: new Map(), deadline, signal }, memory.object());
+    runPass(
+      { controller, world, settled: new Map(), brake: createBrake(), deadline, signal },
+      memory.object(),
+    );
   return { memory, running };
 }
 

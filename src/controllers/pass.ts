@@ -4,7 +4,8 @@ import { orAborted } from '../json/abort.ts';
 import { keyOf, type KubeObject } from '../json/kube-object.ts';
 import type { ControllerFunction } from './compile-controller.ts';
 import { createContext } from './context.ts';
-import { belongsTo, isApplied, ownerMark } from './owned-objects.ts';
+import { deleteProven } from './delete-proven.ts';
+import { belongsTo, isOwned, ownerMark } from './owned-objects.ts';
 import type { Owned } from './world.ts';
 import { desiredStatus, isUpToDate, prunedField, type Unready } from './status.ts';
 import { addFinalizer, appliedKey, later, WAITING_SECONDS, type Pass, type PassState } from './pass-state.ts';
@@ -32,6 +33,7 @@ export async function runPass(pass: Pass, object: KubeObject | undefined): Promi
     object,
     mark: ownerMark(controller, keyOf(object)),
     applied: new Map(),
+    written: new Set(),
     conditions: [],
     fields: {},
     ending: [],
@@ -44,12 +46,15 @@ export async function runPass(pass: Pass, object: KubeObject | undefined): Promi
 }
 
 async function reconcile(state: PassState): Promise<PassResult> {
-  const { pass, mark } = state;
-  const { controller, world } = pass;
+  const { pass, mark, object } = state;
+  const { brake, controller, world } = pass;
+  const heldUntil = brake.heldUntil(object, world.now());
+  if (heldUntil !== undefined) return { kind: 'done', requeueAt: heldUntil };
   try {
     if (controller.finalize !== undefined) await addFinalizer(state);
     await call(state, controller.reconcile);
     if (state.unready === undefined) await prune(state, await world.owned(mark));
+    applyBrake(state, object);
   } catch (error) {
     return await failed(state, toError(error), 'ReconcileFailed');
   }
@@ -109,18 +114,25 @@ async function finish(state: PassState): Promise<PassResult> {
   return { kind: 'gone' };
 }
 
-/** The garbage collector deletes it with its owner. */
-const isOwned = ({ metadata }: KubeObject, owner: KubeObject): boolean =>
-  metadata?.ownerReferences?.some(({ uid }) => uid === owner.metadata?.uid) === true;
-
+/** The end of an object is not awaited: a tenant could add a finalizer that stays. */
 async function prune(state: PassState, all: readonly Owned[]): Promise<void> {
-  const { controller, world, signal } = state.pass;
-  for (const { kind, object } of all) {
-    if (state.applied.has(appliedKey(kind, object))) continue;
-    if (!isApplied(object) || belongsTo(object, state, controller) !== 'ours') continue;
-    // Its end is not awaited: a tenant could copy the labels, and add a finalizer that stays.
-    if (object.metadata?.deletionTimestamp === undefined) await world.remove(kind, object, signal);
+  for (const owned of all) {
+    if (state.applied.has(appliedKey(owned.kind, owned.object))) continue;
+    if (belongsTo(owned.object, state, state.pass.controller) !== 'ours') continue;
+    await deleteProven(state, owned, 'the controller does not apply it any more');
   }
+}
+
+/** The status is not counted: its changes cause no pass. */
+function applyBrake(state: PassState, object: KubeObject): void {
+  const { brake, world } = state.pass;
+  const braked = brake.passed(object, state.written, world.now());
+  if (braked === undefined) return;
+  const reason = 'KeepsChanging';
+  const message = `each pass changes ${braked.changed.join(', ')}: apply the same in each pass, or look for another writer in metadata.managedFields`;
+  world.event(object, 'Warning', reason, message.slice(0, LONGEST));
+  state.unready = { why: 'Reconciling', reason, message: message.slice(0, LONGEST) };
+  state.requeueAt = braked.until;
 }
 
 async function failed(state: PassState, error: Error, reason: string): Promise<PassResult> {

@@ -39,6 +39,8 @@ test('objects that a pass stops applying are deleted, except those of another ow
   const configmaps = [...(cluster.configmaps ?? []), configMap('other')];
   const second = await again(define(), { object, cluster: { configmaps } }, { spec: { members: ['bob'] } });
   expect(verbs(second)).toEqual(['delete configmaps teams/ann']);
+  const message = 'deleted ConfigMap teams/ann: the controller does not apply it any more';
+  expect(second.events).toEqual([{ type: 'Normal', reason: 'Deleted', message }]);
 });
 
 test('a pass that waits, stalls or fails deletes nothing', async () => {

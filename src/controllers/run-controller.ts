@@ -1,6 +1,7 @@
 /** Runs one pass of a controller without a cluster, for the author's tests. */
 import { listIn } from '../json/json.ts';
 import type { Condition, KubeObject } from '../json/kube-object.ts';
+import { createBrake } from './brake.ts';
 import { compileController } from './compile-controller.ts';
 import type { Controller } from './controller.ts';
 import { createMemory, type ControllerTrial, type ControllerWrite } from './memory-world.ts';
@@ -29,8 +30,11 @@ export async function runController(
   const compiled = compileController(controller.name ?? 'controller', controller);
   const memory = createMemory(compiled, trial);
   const signal = trial.signal ?? new AbortController().signal;
-  const options = { controller: compiled, world: memory.world, settled: new Map(), deadline: signal, signal };
-  const result = await runPass(options, memory.object());
+  const memories = { settled: new Map(), brake: createBrake() };
+  const result = await runPass(
+    { controller: compiled, world: memory.world, ...memories, deadline: signal, signal },
+    memory.object(),
+  );
   const object = memory.object();
   return {
     writes: memory.writes,

@@ -20,6 +20,9 @@ export interface Owned {
   readonly object: KubeObject;
 }
 
+/** `create`: fails if another owns a field. `prove`: adds the uid to what was just created. */
+export type ApplyMode = 'create' | 'prove' | 'change';
+
 /** Reads see the writes of this controller, at any time. Objects are frozen. */
 export interface ControllerWorld {
   readonly now: () => Date;
@@ -41,11 +44,10 @@ export interface ControllerWorld {
   readonly apply: (
     kind: ServedKind,
     object: KubeObject,
-    fieldManager: string,
-    force: boolean,
+    how: ApplyMode,
     signal: AbortSignal,
   ) => Promise<KubeObject>;
-  /** Only the object with this uid. */
+  /** Only the object with this uid and this resourceVersion. */
   readonly remove: (kind: ServedKind, object: KubeObject, signal: AbortSignal) => Promise<void>;
   /** Replaces the finalizers, unless the object has changed. Undefined: the object is gone, as wanted. */
   readonly setFinalizers: (

@@ -5,6 +5,7 @@ import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { startFakeCloud } from '../../deploy/examples/machines/fake-cloud.ts';
+import { createBrake } from '../../src/controllers/brake.ts';
 import { compileController, type CompiledController } from '../../src/controllers/compile-controller.ts';
 import { createMemory } from '../../src/controllers/memory-world.ts';
 import { runPass, type PassResult } from '../../src/controllers/pass.ts';
@@ -86,7 +87,8 @@ async function runSchedule(compiled: CompiledController, chance: Seeded): Promis
     const shown = !calm && leader.seen.length > 0 && chance.chance(0.3) ? chance.pick(leader.seen) : now;
     if (!calm && chance.chance(0.1))
       setTimeout(() => life.abort(new Error('killed in a call')), chance.below(6));
-    const pass = { controller: compiled, world, settled, deadline: signal, signal };
+    const brake = createBrake();
+    const pass = { controller: compiled, world, settled, brake, deadline: signal, signal };
     const result = await runPass(pass, shown).catch(() => undefined);
     // Its store sees its own writes before the next pass, and perhaps an older version of those of others.
     const after = memory.object();

@@ -101,6 +101,29 @@ test('an owner is deleted although the kind that it owns is not served anymore',
   await settled;
 });
 
+test('a controller that changes an object in each pass is delayed, and its author learns which object', async () => {
+  let passes = 0;
+  const controller = define({
+    owns: [{ apiGroups: [''], apiVersions: ['v1'], resources: ['configmaps'] }],
+    reconcile: async (_team, { apply }) => {
+      passes += 1;
+      const metadata = { name: 'time', namespace: 'default' };
+      await apply({
+        apiVersion: 'v1',
+        kind: 'ConfigMap',
+        metadata,
+        data: { passes: String(passes) },
+      } as never);
+    },
+  });
+  const suite = await startSuite(controller);
+  await suite.apply(team('blue'));
+  await expect(suite.settle({ timeoutSeconds: 5 })).rejects.toThrow(
+    'each pass changes ConfigMap default/time',
+  );
+  expect(passes).toBeLessThan(20);
+});
+
 /** The world of a controller that watches Teams and owns Teams. `stopWatching` makes its stores late. */
 async function startWorld(
   before: (client: KubeClient, writes: OwnWrites) => Promise<void> = () => Promise.resolve(),
@@ -163,10 +186,10 @@ test('an applied object of the watched kind gets a pass, although the controller
 test('what was applied a moment ago is pruned, although no store has it yet', async () => {
   const { controller, world, stopWatching } = await startWorld();
   stopWatching();
-  const owner = await world.apply(teams, team('owner'), 'test', false, signal);
+  const owner = await world.apply(teams, team('owner'), 'create', signal);
   const mark = ownerMark(controller, 'default/owner');
   const desired = desiredObject(team('late'), { object: owner, mark }, controller);
-  await world.apply(teams, desired, controller.fieldManager, false, signal);
+  await world.apply(teams, desired, 'create', signal);
   const names = (await world.owned(mark)).map(({ object }) => object.metadata?.name);
   expect(names).toEqual(['late']);
 });

@@ -36,8 +36,12 @@ export const isReady = (object: Reconciled): boolean =>
 
 export type ControllerScene = Awaited<ReturnType<typeof startControllerScene>>;
 
-/** @param names of the examples whose controllers run */
-export async function startControllerScene(servicePort: number, names: readonly ('users' | 'machines')[]) {
+/** @param names of the examples whose controllers run. `prepare` adds other controllers and their kinds. */
+export async function startControllerScene(
+  servicePort: number,
+  names: readonly ('users' | 'machines')[],
+  prepare: (cluster: Cluster, folder: string) => Promise<void> = () => Promise.resolve(),
+) {
   const cluster = await startClusterFor(servicePort);
   const folder = join(cluster.plane.folder, 'controllers');
   for (const name of names) {
@@ -49,6 +53,7 @@ export async function startControllerScene(servicePort: number, names: readonly 
       .filter(({ resource }) => names.some((name) => name === resource))
       .map(({ resource, group }) => established(cluster, `${resource}.${group}`)),
   );
+  await prepare(cluster, folder);
   await allow(cluster, folder);
   const cloud = await startFakeCloud();
   return {

@@ -128,14 +128,17 @@ export function createClusterWorld(
       );
       return lists.flat();
     },
-    apply: async (kind, object, fieldManager, force, signal) => {
-      const stored = await client.apply<KubeObject>(kind, object, { fieldManager, force, signal });
+    apply: async (kind, object, how, signal) => {
+      const { fieldManager } = controller;
+      const options = { fieldManager, force: how !== 'create', signal };
+      const stored = await client.apply<KubeObject>(kind, object, options);
       writes.applied(writeKey(kind, keyOf(stored)), { kind, object: stored });
       return deepFreeze(stored);
     },
     remove: async (kind, object, signal) => {
-      const { uid } = object.metadata ?? {};
-      const options = { preconditions: { uid }, propagationPolicy: 'Background', signal } as const;
+      const { uid, resourceVersion } = object.metadata ?? {};
+      const preconditions = { uid, resourceVersion };
+      const options = { preconditions, propagationPolicy: 'Background', signal } as const;
       await client.delete(kind, placeOf(object), options);
       writes.removed(writeKey(kind, keyOf(object)));
     },

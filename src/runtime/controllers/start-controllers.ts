@@ -1,5 +1,6 @@
 /** The controllers of users, where this process leads. Each has its own stores and queue: none delays another. */
 import type { CompiledController, VersionedKind } from '../../controllers/compile-controller.ts';
+import { createBrake } from '../../controllers/brake.ts';
 import { runPass, type PassResult } from '../../controllers/pass.ts';
 import type { Settled } from '../../controllers/pass-state.ts';
 import type { ServedKind } from '../../controllers/world.ts';
@@ -35,66 +36,94 @@ async function run(
   signal: AbortSignal,
 ): Promise<void> {
   const log = context.log.child({ controller: `controller-${controller.name}` });
-  const own = { ...context, log };
-  try {
-    const kinds = await whenServed(own, controller, signal);
-    const writes = createOwnWrites();
-    let enqueue: (key: string) => void = () => undefined;
-    const settled: Settled = new Map();
-    const stores = watchKinds(own, controller, kinds, { writes, settled }, (key) => enqueue(key), signal);
-    await stores.whenSynced(signal);
-    const world = createClusterWorld(own, controller, kinds, stores, writes);
-    const [kind] = kinds;
-    const { concurrency, name, timeoutMs, watched } = controller;
-    const metrics = context.metrics.userController(name, concurrency);
-    const reconcile: Reconcile = async (key, pass) => {
-      const ended = metrics.pass();
-      let result: PassResult | undefined;
-      try {
-        result = await within(pass, async (deadline) => {
-          const object = await latest(key, pass);
-          return await runPass({ controller, world, settled, deadline, signal: pass }, object);
-        });
-        return resultOf(result, key);
-      } finally {
-        ended(labelOf(result));
-      }
-    };
-    const within = async (pass: AbortSignal, work: (deadline: AbortSignal) => Promise<PassResult>) => {
-      const { signal: deadline, abort, release } = linkedController(pass);
-      const cancel = systemClock.after(timeoutMs, () => {
-        abort(new Error(`the pass took longer than ${timeoutMs / 1_000} s`));
-      });
-      try {
-        return await inHandler(name, () => work(deadline));
-      } finally {
-        cancel();
-        release();
-      }
-    };
-    const latest = async (key: string, pass: AbortSignal): Promise<KubeObject | undefined> => {
-      const stored = stores.primary.store.get(key);
-      if (writes.isSeen(writeKey(watched, key), stored)) return stored;
-      const [name = '', namespace] = key.split('/').toReversed();
-      return await world.get({ ...kind, metadataOnly: false }, { namespace, name }, pass);
-    };
-    const resultOf = (result: PassResult, key: string) => {
-      if (result.kind === 'failed') throw result.error;
-      if (result.kind === 'done')
-        return result.requeueAt === undefined
-          ? AWAIT_CHANGE
-          : ({ kind: 'requeue', at: result.requeueAt } as const);
-      writes.forget(writeKey(watched, key));
-      return GONE;
-    };
-    const options = { name: `controller-${name}`, concurrency, reconcile, timeoutMs: timeoutMs + REPORT_MS };
-    const controlled = startController(context, options, signal);
-    enqueue = controlled.add;
-    for (const key of stores.primary.store.keys()) enqueue(key);
-    await controlled.stopped;
-  } catch (error) {
-    if (!signal.aborted) throw error;
+  const metrics = context.metrics.userController(controller.name, controller.concurrency);
+  const own = { ...context, log, passes: metrics };
+  while (!signal.aborted) {
+    const running = linkedController(signal);
+    let watching: Promise<unknown> | undefined;
+    try {
+      const { kinds, missing } = await whenServed(own, controller, running.signal);
+      watching = endWhenServed(own, missing, running).catch(() => undefined); // ended
+      await reconcileAll(own, controller, kinds, running.signal);
+    } catch (error) {
+      if (!running.signal.aborted) throw error;
+    } finally {
+      running.abort(new Error('the controller ends'));
+      running.release();
+      await watching;
+      metrics.delayed(0);
+      metrics.missingKinds(0);
+    }
   }
+}
+
+interface OwnContext extends RecordingContext {
+  readonly passes: ReturnType<RecordingContext['metrics']['userController']>;
+}
+
+async function reconcileAll(
+  context: OwnContext,
+  controller: CompiledController,
+  kinds: readonly [ServedKind, ...ServedKind[]],
+  signal: AbortSignal,
+): Promise<void> {
+  const { passes } = context;
+  const writes = createOwnWrites();
+  let enqueue: (key: string) => void = () => undefined;
+  const settled: Settled = new Map();
+  const brake = createBrake();
+  const stores = watchKinds(context, controller, kinds, { writes, settled }, (key) => enqueue(key), signal);
+  await stores.whenSynced(signal);
+  const world = createClusterWorld(context, controller, kinds, stores, writes);
+  const [kind] = kinds;
+  const { concurrency, name, timeoutMs, watched } = controller;
+  const reconcile: Reconcile = async (key, pass) => {
+    const ended = passes.pass();
+    let result: PassResult | undefined;
+    try {
+      result = await within(pass, async (deadline) => {
+        const object = await latest(key, pass);
+        return await runPass({ controller, world, settled, brake, deadline, signal: pass }, object);
+      });
+      return resultOf(result, key);
+    } finally {
+      ended(labelOf(result));
+      passes.delayed(brake.size());
+    }
+  };
+  const within = async (pass: AbortSignal, work: (deadline: AbortSignal) => Promise<PassResult>) => {
+    const { signal: deadline, abort, release } = linkedController(pass);
+    const cancel = systemClock.after(timeoutMs, () => {
+      abort(new Error(`the pass took longer than ${timeoutMs / 1_000} s`));
+    });
+    try {
+      return await inHandler(name, () => work(deadline));
+    } finally {
+      cancel();
+      release();
+    }
+  };
+  const latest = async (key: string, pass: AbortSignal): Promise<KubeObject | undefined> => {
+    const stored = stores.primary.store.get(key);
+    if (writes.isSeen(writeKey(watched, key), stored)) return stored;
+    const [name = '', namespace] = key.split('/').toReversed();
+    return await world.get({ ...kind, metadataOnly: false }, { namespace, name }, pass);
+  };
+  const resultOf = (result: PassResult, key: string) => {
+    if (result.kind === 'failed') throw result.error;
+    if (result.kind === 'done')
+      return result.requeueAt === undefined
+        ? AWAIT_CHANGE
+        : ({ kind: 'requeue', at: result.requeueAt } as const);
+    writes.forget(writeKey(watched, key));
+    brake.forget(key);
+    return GONE;
+  };
+  const options = { name: `controller-${name}`, concurrency, reconcile, timeoutMs: timeoutMs + REPORT_MS };
+  const controlled = startController(context, options, signal);
+  enqueue = controlled.add;
+  for (const key of stores.primary.store.keys()) enqueue(key);
+  await controlled.stopped;
 }
 
 const labelOf = (result: PassResult | undefined): PassResultLabel => {
@@ -102,12 +131,33 @@ const labelOf = (result: PassResult | undefined): PassResultLabel => {
   return result.kind === 'done' && result.requeueAt !== undefined ? 'requeue_after' : 'success';
 };
 
+/** Ends `running`, so that the controller starts again with the kind. */
+async function endWhenServed(
+  { discovery, log }: OwnContext,
+  missing: readonly VersionedKind[],
+  { signal, abort }: Pick<ReturnType<typeof linkedController>, 'signal' | 'abort'>,
+): Promise<void> {
+  while (missing.length > 0 && !signal.aborted) {
+    await sleep(systemClock, RETRY_MS, signal);
+    const found = missing.map((kind) => discovery.resolve(kind, signal).catch(() => undefined));
+    const index = (await Promise.all(found)).findIndex((one) => one !== undefined);
+    const kind = missing[index];
+    if (kind === undefined) continue;
+    log.info({ kind: groupResourceName(kind) }, 'a kind is served now, so the controller starts again');
+    abort(new Error(`${groupResourceName(kind)} is served now`));
+  }
+}
+
+/** The kinds of `watch` and `owns` that are served. Kinds in `owns` can be missing: only their objects are not applied. */
 async function whenServed(
-  context: RecordingContext,
+  context: OwnContext,
   controller: CompiledController,
   signal: AbortSignal,
-): Promise<readonly [ServedKind, ...ServedKind[]]> {
-  const { log } = context;
+): Promise<{
+  readonly kinds: readonly [ServedKind, ...ServedKind[]];
+  readonly missing: readonly VersionedKind[];
+}> {
+  const { log, passes } = context;
   const may = rememberingYes((question) => canI(context.client, question, { signal }));
   let logged: string | undefined;
   for (;;) {
@@ -116,9 +166,15 @@ async function whenServed(
       const [watched, ...owns] = await Promise.all(
         [controller.watched, ...controller.owns].map((kind) => served(context, kind, may, signal)),
       );
-      if (watched !== undefined) return [watched, ...owns];
+      if (watched === undefined) throw new NotUsable(notServed(controller.watched));
+      const missing = controller.owns.filter((_kind, index) => owns[index] === undefined);
+      passes.missingKinds(missing.length);
+      for (const kind of missing)
+        log.warn({ problem: notServed(kind) }, 'the controller runs without a kind in owns');
+      return { kinds: [watched, ...owns.filter((kind) => kind !== undefined)], missing };
     } catch (error) {
       signal.throwIfAborted();
+      passes.missingKinds(1);
       const problem = messageOf(error);
       if (problem !== logged) log.warn({ problem }, 'the controller waits');
       logged = problem;
@@ -129,6 +185,9 @@ async function whenServed(
 }
 
 class NotUsable extends Error {}
+
+const nameOf = (kind: VersionedKind): string => `${groupResourceName(kind)} in ${kind.version}`;
+const notServed = (kind: VersionedKind): string => `the API server does not serve ${nameOf(kind)}`;
 
 type May = (question: AccessQuestion) => Promise<boolean>;
 
@@ -147,13 +206,12 @@ async function served(
   kind: VersionedKind,
   may: May,
   signal: AbortSignal,
-): Promise<ServedKind> {
-  const name = `${groupResourceName(kind)} in ${kind.version}`;
+): Promise<ServedKind | undefined> {
   const found = await discovery.resolve(kind, signal);
-  if (found === undefined) throw new NotUsable(`the API server does not serve ${name}`);
+  if (found === undefined) return undefined;
   if (!(await mayRead(may, kind, placesOf(found, namespaces))))
     throw new NotUsable(
-      `Gatehouse lacks permission to get, list and watch ${name}: apply the output of "gatehouse manifests --handlers"`,
+      `Gatehouse lacks permission to get, list and watch ${nameOf(kind)}: apply the output of "gatehouse manifests --handlers"`,
     );
   return { ...found, version: kind.version };
 }

@@ -48,6 +48,8 @@ export const METRICS = {
   reconcileSeconds: histogram('controller_runtime_reconcile_time_seconds', 'How long a pass of a controller of users took.', LONG_BUCKETS, 'controller'),
   activeWorkers: gauge('controller_runtime_active_workers', 'Passes in progress, by controller of users.', 'controller'),
   mostWorkers: gauge('controller_runtime_max_concurrent_reconciles', 'The concurrency of a controller of users.', 'controller'),
+  delayedObjects: gauge('gatehouse_controller_delayed_objects', 'Objects whose passes are delayed because each pass changes the same, by controller of users.', 'controller'),
+  missingKinds: gauge('gatehouse_controller_missing_kinds', 'Kinds of watch and owns that are not served or not readable, by controller of users.', 'controller'),
   rejectedRequests: counter('gatehouse_rejected_requests_total', 'Requests to the webhook port that were not admission reviews, by HTTP status.', 'code'),
   reviewsInFlight: gauge('gatehouse_admission_reviews_in_flight', 'Admission reviews in progress.'),
   refusedReviews: counter('gatehouse_admission_reviews_refused_total', 'Admission reviews answered with 429 because of overload, by the limit that was reached.', 'reason'),

@@ -131,11 +131,15 @@ function createPassMetrics({ counter, gauge, histogram }: Instruments) {
   const seconds = histogram(METRICS.reconcileSeconds);
   const active = gauge(METRICS.activeWorkers);
   const most = gauge(METRICS.mostWorkers);
+  const delayed = gauge(METRICS.delayedObjects);
+  const missing = gauge(METRICS.missingKinds);
   return (controller: string, concurrency: number) => {
     most.set({ controller }, concurrency);
     active.set({ controller }, 0);
     errors.inc({ controller }, 0);
     return {
+      delayed: (objects: number) => delayed.set({ controller }, objects),
+      missingKinds: (kinds: number) => missing.set({ controller }, kinds),
       pass: () => {
         const since = performance.now();
         active.inc({ controller });

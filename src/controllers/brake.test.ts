@@ -1,0 +1,72 @@
+import { expect, test } from 'vitest';
+import { createBrake } from './brake.ts';
+
+const object = { metadata: { name: 'blue', namespace: 'teams', uid: 'u', generation: 1 } };
+const at = (ms: number) => new Date(1_000_000 + ms);
+
+/** Passes at these times over the object. Returns the last result. */
+function passes(
+  brake: ReturnType<typeof createBrake>,
+  times: readonly number[],
+  written: (index: number) => readonly string[],
+) {
+  let last: ReturnType<typeof brake.passed>;
+  for (const [index, time] of times.entries()) {
+    expect(brake.heldUntil(object, at(time))).toBeUndefined();
+    last = brake.passed(object, new Set(written(index)), at(time));
+  }
+  return last;
+}
+const every = (ms: number, count: number) => Array.from({ length: count }, (_none, index) => index * ms);
+
+test('the eleventh change of the same object delays the next pass, and each further one doubles the delay', () => {
+  const brake = createBrake();
+  expect(passes(brake, every(10, 10), () => ['ConfigMap a'])).toBeUndefined();
+  expect(brake.size()).toBe(0);
+  const first = brake.passed(object, new Set(['ConfigMap a']), at(100));
+  expect(first).toEqual({ changed: ['ConfigMap a'], until: at(1_100) });
+  expect(brake.size()).toBe(1);
+  expect(brake.heldUntil(object, at(1_099))).toEqual(at(1_100));
+  expect(brake.heldUntil(object, at(1_100))).toBeUndefined();
+  expect(brake.passed(object, new Set(['ConfigMap a']), at(1_100))?.until).toEqual(at(3_100));
+});
+
+test('the delay has a limit', () => {
+  const brake = createBrake();
+  let now = 0;
+  for (let count = 0; count < 2_000; count += 1) {
+    const next = brake.passed(object, new Set(['a']), at(now))?.until.getTime() ?? at(now).getTime();
+    expect(next - at(now).getTime()).toBeLessThanOrEqual(300_000);
+    now = next - at(0).getTime();
+  }
+});
+
+test('a random name in each pass counts: what one pass creates, the next one deletes', () => {
+  const names = (index: number) => [`ConfigMap ${index}`, `ConfigMap ${index - 1}`];
+  expect(passes(createBrake(), every(10, 11), names)).toBeDefined();
+});
+
+test.each<[string, readonly number[], (index: number) => readonly string[]]>([
+  ['change another object each', every(10, 50), (index) => [`ConfigMap ${index}`]],
+  ['follow from a timer', every(3_000, 50), () => ['ConfigMap a']],
+  ['write nothing', every(10, 50), () => []],
+])('passes that %s are not delayed', (_what, times, written) => {
+  expect(passes(createBrake(), times, written)).toBeUndefined();
+});
+
+test('a pass that its own write caused is not counted, and does not end the row', () => {
+  const everyOther = (index: number) => (index % 2 === 0 ? ['ConfigMap a'] : []);
+  expect(passes(createBrake(), every(10, 21), everyOther)).toBeDefined();
+});
+
+test.each<[string, (brake: ReturnType<typeof createBrake>) => object]>([
+  ['a user changes the object', () => ({ metadata: { ...object.metadata, generation: 2 } })],
+  ['a pass writes nothing', (brake) => (brake.passed(object, new Set(), at(1_100)), object)],
+  ['the object is gone', (brake) => (brake.forget('teams/blue'), object)],
+])('the delay ends when %s', (_what, happen) => {
+  const brake = createBrake();
+  passes(brake, every(10, 11), () => ['ConfigMap a']);
+  const next = happen(brake);
+  expect(brake.heldUntil(next, at(200))).toBeUndefined();
+  expect(brake.size()).toBe(0);
+});
