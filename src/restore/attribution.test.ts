@@ -53,6 +53,7 @@ const completed = (window: RestoreWindow): RestoreWindow => ({
 interface Change {
   readonly label?: string;
   readonly changedAt?: readonly string[];
+  readonly labelledAt?: readonly string[];
   readonly namespace?: string;
   readonly resource?: string;
   readonly isAudited?: boolean;
@@ -60,7 +61,14 @@ interface Change {
 }
 
 function found(created: string, change: Change = {}): SweptViolation {
-  const { label, changedAt = [], namespace = 'shop', resource = 'servers', isAudited = true } = change;
+  const {
+    label,
+    changedAt = [],
+    labelledAt = [],
+    namespace = 'shop',
+    resource = 'servers',
+    isAudited = true,
+  } = change;
   const object = { apiVersion: 'v1', kind: 'Server', namespace, name: 's1' };
   return {
     violation: { policy: 'servers', object, field: 'spec.zone', reason: change.reason ?? 'TargetMissing' },
@@ -70,6 +78,7 @@ function found(created: string, change: Change = {}): SweptViolation {
       ...(label === undefined ? {} : { labels: { [LABEL]: label } }),
       namespace,
       changedAt,
+      labelledAt,
     },
     isAudited,
   };
@@ -144,6 +153,21 @@ test('what a restore wrote before it had a window is in its report, and what is 
   expect(of({}, '10:00:00')).toBe('r1');
   expect(of({}, '09:59:59')).toBeUndefined();
   expect(of({ type: 'Manual' }, '10:00:00')).toBeUndefined();
+});
+
+test('of an object that is older than its restore, a report lists only what the restore has changed', () => {
+  const window = veleroWindow('r1', '10:00:00', '10:30:00');
+  const ref = { ...refOf('r1'), createdAt: at('10:00:00') };
+  const dated = {
+    ...window,
+    spec: { ...window.spec, source: { type: 'Detector', detector: 'velero', ref } },
+  };
+  const of = (change: Change) =>
+    reporter([dated as RestoreWindow], found('09:00:00', { label: 'r1', ...change }));
+  expect(of({ changedAt: [at('10:10:00')] })).toBe('r1');
+  expect(of({ changedAt: [at('09:30:00')], labelledAt: [at('10:10:00')] })).toBeUndefined();
+  const drill = windowOf('drill', '10:00:00', '10:30:00');
+  expect(reporter([drill], found('09:00:00', { labelledAt: [at('10:10:00')] }))).toBe('drill');
 });
 
 test('the writer of an object is one window, and none once its report is completed', () => {

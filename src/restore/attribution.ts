@@ -8,6 +8,8 @@ import { hash } from 'node:crypto';
 interface WrittenMetadata extends CreationMetadata {
   /** Times of later writes, RFC 3339, as far as managedFields show them. A tool that writes managedFields hides its own. */
   readonly changedAt: readonly string[];
+  /** Those that changed only labels. */
+  readonly labelledAt: readonly string[];
 }
 
 interface Written {
@@ -67,17 +69,25 @@ const isFinal = ({ window }: Known): boolean => hasFinalReport(window);
 const isCovered = ({ window }: Known, { resource, written: { namespace } }: Written): boolean =>
   covers(window.spec, { ...resource, namespace });
 
+/** Whether the beginning of its restore is known. */
+const isDated = ({ spec: { source } }: RestoreWindow): boolean => source?.ref?.createdAt !== undefined;
+
 function writerOf(
   found: Written,
   restores: readonly Known[],
   attributionKeys: ReadonlySet<string>,
 ): Known | undefined {
-  const { labels = {}, creationTimestamp = '', changedAt } = found.written;
+  const { labels = {}, creationTimestamp = '', changedAt, labelledAt } = found.written;
   const [created = NaN, ...changes] = [creationTimestamp, ...changedAt].map((time) => Date.parse(time));
-  const writes = [created, ...changes];
-  // A copy of a restored object has its labels too, but is created later.
+  const writes = [created, ...changes, ...labelledAt.map((time) => Date.parse(time))];
   const labelled = restores.filter(
-    ({ label, span }) => label !== undefined && labels[label.key] === label.value && created <= span.until,
+    ({ window, label, span }) =>
+      label !== undefined &&
+      labels[label.key] === label.value &&
+      // A copy of a restored object has its labels too, but is created later.
+      created <= span.until &&
+      // If the tool cannot change an older object, it only labels it.
+      (!isDated(window) || created >= span.from || changes.some((time) => isWithin(span, time))),
   );
   const [first] = labelled;
   if (first !== undefined) {

@@ -20,6 +20,8 @@ const clean: SweepResult = {
   unreadable: [],
 };
 
+const CLOSED = { closedAt: '2026-11-21T12:00:00Z' };
+
 const violation = (name: string, change: Partial<Violation> = {}): Violation => ({
   policy: 'servers',
   reference: 'datacenter',
@@ -37,14 +39,24 @@ test.each<[string, string, Partial<SweepResult>]>([
   ['Settling', 'writes may still arrive, even without violations', { interim: true }],
   ['Settling', 'writes may still arrive', { interim: true, violations: [violation('s1')] }],
 ])('the phase after a sweep is %s if %s', (phase, _when, change) => {
-  expect(toSweepStatus({ ...clean, ...change }).phase).toBe(phase);
+  expect(toSweepStatus({ ...clean, ...change }, CLOSED).phase).toBe(phase);
+});
+
+test('the phase is CompletedWithViolations until no owner fails to be linked', () => {
+  const phaseOf = (...items: readonly RelinkItem[]) =>
+    toSweepStatus(clean, { ...CLOSED, relink: toRelinkStatus(undefined, items) }).phase;
+  expect(phaseOf(item('a', 'Failed'))).toBe('CompletedWithViolations');
+  expect(phaseOf(item('a', 'Linked'), item('b', 'OwnerMissing'))).toBe('Completed');
 });
 
 test('the status lists the first fifty violations and counts all', () => {
   const violations = Array.from({ length: 120 }, (_, index) =>
     violation(`s${String(index).padStart(3, '0')}`),
   );
-  const { total, items } = toSweepStatus({ ...clean, violations: violations.toReversed() }).violations;
+  const { total, items } = toSweepStatus(
+    { ...clean, violations: violations.toReversed() },
+    CLOSED,
+  ).violations;
   expect(total).toBe(120);
   const seen = { firstSeen: '2026-11-21T12:00:03.000Z', lastSeen: '2026-11-21T12:00:03.000Z' };
   expect(items).toEqual(violations.slice(0, 50).map((one) => ({ ...one, ...seen })));

@@ -18,18 +18,24 @@ export interface SweepResult {
   readonly unreadable: readonly string[];
 }
 
-/** @param before the findings of the previous sweep, if known */
+/** @param status the status before, with the result of the links */
 export function toSweepStatus(
   result: SweepResult,
-  open = false,
-  before: readonly Violation[] = [],
+  { closedAt, violations: before, relink }: RestoreWindowStatus,
 ): Required<Pick<RestoreWindowStatus, 'phase' | 'lastSweep' | 'violations'>> {
   const { interim, unreadable } = result;
-  const violations = withDates(result, before);
+  const violations = withDates(result, before?.items ?? []);
   const items = violations.slice(0, MAX_STATUS_ITEMS);
-  const clean = violations.length === 0 && unreadable.length === 0;
+  const clean = violations.length + unreadable.length + (relink?.failed ?? 0) === 0;
   return {
-    phase: open ? 'Open' : interim ? 'Settling' : clean ? 'Completed' : 'CompletedWithViolations',
+    phase:
+      closedAt === undefined
+        ? 'Open'
+        : interim
+          ? 'Settling'
+          : clean
+            ? 'Completed'
+            : 'CompletedWithViolations',
     lastSweep: {
       startedAt: result.startedAt.toISOString(),
       finishedAt: result.finishedAt.toISOString(),

@@ -141,7 +141,8 @@ describe('a ClusterTrustBundle', () => {
   const isBundle = (text: string) => text === bundle;
 
   test('the bundle is published for the signer of Gatehouse', async () => {
-    const { spec } = await see('the bundle', isBundle);
+    const { metadata, spec } = await see('the bundle', isBundle);
+    expect(metadata?.labels).toEqual({ 'velero.io/exclude-from-backup': 'true' });
     expect(spec).toEqual({ signerName: 'gatehouse.dev/ca', trustBundle: bundle });
   });
 

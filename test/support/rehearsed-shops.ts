@@ -1,6 +1,6 @@
 /** Rehearsals of restores of Shops and Zones, for tests. */
 import type { JsonObject } from '../../src/json/json.ts';
-import type { RehearseFlags, RehearsalInput } from '../../src/cli/restore/rehearse/input.ts';
+import { toInput, type RehearseFlags, type RehearsalInput } from '../../src/cli/restore/rehearse/input.ts';
 import { rehearseRestore, shippedDetector } from '../../src/cli/restore/rehearse/rehearsal.ts';
 import { definitionOf, resourceOf } from './definitions.ts';
 
@@ -69,7 +69,7 @@ export async function rehearsed({
   flags = {},
 }: Scene) {
   const { findings, outcomes, notes } = await rehearseRestore(
-    { objects: read, own: placed(own), existing: placed(existing), notes: [] },
+    toInput({ objects: read, notes: [] }, { policies: placed(own), existing: placed(existing) }),
     {
       namespaceMappings: [],
       existingResourcePolicy: 'none',

@@ -2,6 +2,7 @@
  * Compiles the checks of an AdmissionPolicy into ValidatingAdmissionPolicies, and its defaults and mutations into a
  * MutatingAdmissionPolicy. The API server then refuses the same requests, even while every replica of Gatehouse is down.
  */
+import { leadersIn } from '../../api/own-accounts.ts';
 import type { Principal } from '../../api/principals.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import type { CompiledPolicy, CompiledAuditAnnotation, CompiledWarning } from '../policy/compiled-policy.ts';
@@ -22,6 +23,7 @@ import { immutableValidations, ruleValidations, usedVariables, expressionProblem
 import { paramFields, readsOwnNamespace } from './native-params.ts';
 import { compileNativeSchema } from './native-schema.ts';
 import { mayDefer } from '../policy/deferral/deferral.ts';
+import { CHANGES_ONLY_OWNERS } from '../policy/owners/owners.ts';
 import { isAboutState } from '../policy/rules/rules.ts';
 import type { DeferrableCheck } from '../policy/violation.ts';
 import type { CompiledExpression } from '../policy/expressions/expression.ts';
@@ -122,7 +124,7 @@ interface Parts {
 
 function pairOf(
   part: NativePart,
-  { policy, options: { ownNamespace, restorers }, checks, exceptions, generated }: Parts,
+  { policy, options, checks, exceptions, generated }: Parts,
 ): readonly NativePair[] {
   const enforced = checks.flatMap((one) => (one.by === 'APIServer' ? [one] : []));
   const stated = enforced.filter((one) => one.part === part);
@@ -170,10 +172,10 @@ function pairOf(
         matchConstraints: {
           matchPolicy: 'Equivalent',
           resourceRules: [{ apiGroups, apiVersions, resources, operations, scope: '*' }],
-          namespaceSelector: withoutNamespace(namespaceSelector, ownNamespace),
+          namespaceSelector: withoutNamespace(namespaceSelector, options.ownNamespace),
           objectSelector,
         },
-        matchConditions: [...match.matchConditions, judgedHere(restorers, exceptions.expiring)],
+        matchConditions: [...match.matchConditions, judgedHere(options, exceptions.expiring)],
         ...(variables.length === 0 ? {} : { variables }),
         ...(validations.length === 0 ? {} : { validations }),
         ...(auditAnnotations.length === 0 ? {} : { auditAnnotations }),
@@ -230,10 +232,15 @@ function noticesOf(policy: CompiledPolicy, enforced: readonly NativeCheck[]): re
 }
 
 /** Whether the API server checks the request. One condition, because the API server allows 64, and a policy may have 63. */
-const judgedHere = (restorers: readonly Principal[], expiring: readonly string[]) => ({
-  name: 'not-left-to-the-webhook',
-  expression: `!(${[IS_DELETED, ...leftByOthers(restorers, expiring)].join(' || ')})`,
-});
+function judgedHere(
+  { ownNamespace, restorers }: Pick<NativeOptions, 'ownNamespace' | 'restorers'>,
+  expiring: readonly string[],
+) {
+  // No check applies to the links after a restore, as in the webhook.
+  const isLink = `(request.userInfo.username in ${JSON.stringify(leadersIn(ownNamespace))} && ${CHANGES_ONLY_OWNERS})`;
+  const left = [IS_DELETED, ...leftByOthers(restorers, expiring), isLink];
+  return { name: 'not-left-to-the-webhook', expression: `!(${left.join(' || ')})` };
+}
 
 function needWebhook(policy: CompiledPolicy): readonly NativeCheck[] {
   const { references, unique } = policy;

@@ -20,10 +20,11 @@ import { judgeChange } from './deletion/deletion.ts';
 import type { AdmissionRequest } from '../review/request.ts';
 import {
   createRestoreLookup,
+  deferrableAs,
   deferredViolation,
   deferringWindow,
   defers,
-  isDeferrable,
+  followsReferences,
   isInitiallyDeferred,
   knownRestore,
   mayDefer,
@@ -98,7 +99,9 @@ async function decide(
   const known = knownRestore(request, context.world);
   const isKnown = defers(known, request.operation, 'references');
   const targets = await confirmTargets(unresolved, request, context, isKnown);
-  const isAnyDeferrable = judgements.some(({ violations }) => violations.some(isDeferrable));
+  const isAnyDeferrable = judgements.some(({ violations }) =>
+    violations.some((one) => deferrableAs(one).length > 0),
+  );
   const dependsOnRestore = isAnyDeferrable || unconfirmed(targets.deferrable).length > 0;
   // A known restore that has saved live reads applies even if the window closes during this request.
   const restore: Restore = !dependsOnRestore ? { kind: 'none' } : isKnown ? known : await restoring();
@@ -129,12 +132,13 @@ const merged = (findings: Findings, later: Findings): Findings => ({
 });
 
 function findingsOf(
-  { operation }: AdmissionRequest,
+  request: AdmissionRequest,
   judgements: readonly Judgement[],
   targets: TargetsByTreatment,
   restore: Restore,
 ): Findings {
-  const found = withoutAwaiting(
+  const { operation } = request;
+  const all = withoutAwaiting(
     judgements.flatMap(({ violations }) => violations),
     [targets.strict, targets.lenient].flatMap(unconfirmed),
     [targets.deferrable, targets.initiallyDeferred].flatMap(unconfirmed),
@@ -143,20 +147,25 @@ function findingsOf(
   const isDeferred = (check: DeferrableCheck) => defers(restore, operation, check);
   const strict =
     isUnknown || isDeferred('references') ? [targets.strict] : [targets.strict, targets.deferrable];
-  const deferrable = found.filter(isDeferrable);
-  const admitted = deferrable.filter((one) => one.deferrable !== undefined && isDeferred(one.deferrable));
+  const { later = [], found = [] } = Object.groupBy(all, (one) =>
+    followsReferences(one) && isInitiallyDeferred(one.policy, request) ? 'later' : 'found',
+  );
+  const deferrable = found.filter((one) => deferrableAs(one).length > 0);
+  const admitted = deferrable.filter((one) => deferrableAs(one).some(isDeferred));
   const uncertain = isUnknown ? deferrable : [];
   const references = unconfirmed(targets.deferrable);
   const deferred = [
     ...(isDeferred('references') ? references : []).map((one) => deferredReference(one)),
-    ...admitted.map(deferredViolation),
-    ...unconfirmed(targets.initiallyDeferred).map((one) =>
-      // The target may be created later; the audit checks it after the grace period.
-      deferredReference(one, { kind: 'grace', ms: one.policy.initiallyDeferred?.graceMs ?? 0 }),
-    ),
+    ...admitted.map((one) => deferredViolation(one)),
+    // The target may be created later; the audit checks it after the grace period.
+    ...unconfirmed(targets.initiallyDeferred).map((one) => deferredReference(one, afterGrace(one))),
+    ...later.map((one) => deferredViolation(one, afterGrace(one))),
   ];
   // A window that defers references defers every other check, except perhaps unique values, which come later.
-  const first = references.length > 0 && isDeferred('references') ? 'references' : admitted[0]?.deferrable;
+  const first =
+    references.length > 0 && isDeferred('references')
+      ? 'references'
+      : admitted.flatMap(deferrableAs).find(isDeferred);
   const unreadable = judgements.filter((judgement) => judgement.unreadable !== undefined);
   const unread = Map.groupBy(unreadable, ({ policy }) => policy.enforcement === 'Deny');
   return {
@@ -188,6 +197,9 @@ function findingsOf(
     ),
   };
 }
+
+const afterGrace = ({ policy }: { readonly policy: CompiledPolicy }) =>
+  ({ kind: 'grace', ms: policy.initiallyDeferred?.graceMs ?? 0 }) as const;
 
 /** How a policy treats a missing target. */
 type Treatment = 'strict' | 'deferrable' | 'initiallyDeferred' | 'lenient';

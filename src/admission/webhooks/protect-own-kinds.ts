@@ -36,6 +36,10 @@ const IS_ADMINISTRATOR =
   "!request.userInfo.username.startsWith('system:serviceaccount:') && " +
   `authorizer.group('${GROUP}').resource('restorewindows').check('open').allowed()`;
 
+export const RESTORER_REFUSED =
+  'a restorer may not write objects of gatehouse.dev: restores leave them out by design. ' +
+  `Exclude them from the backup: label them ${EXCLUDE_FROM_BACKUP_LABEL}=true`;
+
 /** The API server evaluates the policy, so it also applies while Gatehouse is down. @param restorers at least one */
 export function ownKindsPolicy(restorers: readonly Principal[]): OwnKindsPolicy {
   const metadata = { name: OWN_KINDS_POLICY_NAME, labels: OWN_LABELS };
@@ -63,9 +67,7 @@ export function ownKindsPolicy(restorers: readonly Principal[]): OwnKindsPolicy 
         validations: [
           {
             expression: `!(${principalExpression(restorers)}) || ((${IS_OBJECT}) && ((${ENDS_WINDOW}) || (${IS_ADMINISTRATOR})))`,
-            message:
-              'a restorer may not write objects of gatehouse.dev: restores leave them out by design. ' +
-              `Exclude them from the backup: label them ${EXCLUDE_FROM_BACKUP_LABEL}=true`,
+            message: RESTORER_REFUSED,
             reason: 'Forbidden',
           },
         ],

@@ -1,6 +1,7 @@
 /** The kinds that can carry a CA bundle, and which fields hold it. */
 import type { KubeObject, ObjectMeta } from '../../json/kube-object.ts';
 import { pick } from '../../json/json.ts';
+import { EXCLUDE_FROM_BACKUP_LABEL } from '../../api/group.ts';
 import { base64 } from '../secret-data.ts';
 import { CA_BUNDLE_KEY, INJECTION_MANAGER, TRUST_BUNDLE_SIGNER } from '../annotations.ts';
 import {
@@ -32,10 +33,13 @@ export interface InjectionTarget extends KubeObject {
   readonly own: readonly number[];
 }
 
+/** What an apply writes. */
+export type TargetFields = Readonly<Record<string, unknown>> & Pick<KubeObject, 'metadata'>;
+
 export interface TargetKind {
   readonly kind: TargetKindName;
   readonly slots: (object: RawTarget, key: string) => readonly Slot[];
-  readonly configuration: (slots: readonly string[], bundle: CertificatePem) => object;
+  readonly configuration: (slots: readonly string[], bundle: CertificatePem) => TargetFields;
 }
 
 export interface RawTarget extends KubeObject {
@@ -118,8 +122,15 @@ const TRUSTED = 'spec.trustBundle';
 
 const clusterTrustBundle: TargetKind = {
   kind: 'ClusterTrustBundle',
-  slots: ({ spec }) => [{ name: TRUSTED, present: spec?.trustBundle, reach: 'service' }],
-  configuration: (_slots, bundle) => ({ spec: { signerName: TRUST_BUNDLE_SIGNER, trustBundle: bundle } }),
+  // Without the label, it is written again.
+  slots: ({ metadata, spec }) => {
+    const isLabelled = metadata?.labels?.[EXCLUDE_FROM_BACKUP_LABEL] === 'true';
+    return [{ name: TRUSTED, present: isLabelled ? spec?.trustBundle : undefined, reach: 'service' }];
+  },
+  configuration: (_slots, bundle) => ({
+    metadata: { labels: { [EXCLUDE_FROM_BACKUP_LABEL]: 'true' } },
+    spec: { signerName: TRUST_BUNDLE_SIGNER, trustBundle: bundle },
+  }),
 };
 
 export const TARGET_KINDS = {

@@ -12,7 +12,7 @@ import {
 } from '../../pki/injection/plan.ts';
 import { originName, type BundleSource } from '../../pki/injection/request.ts';
 import type { BundleState } from '../../pki/injection/source.ts';
-import type { InjectionTarget, TargetKind } from '../../pki/injection/target.ts';
+import type { InjectionTarget, TargetFields, TargetKind } from '../../pki/injection/target.ts';
 import { isContended, nextAttempt, settledAt, type RevertHistory } from '../../pki/revert-backoff.ts';
 import {
   AWAIT_CHANGE,
@@ -174,10 +174,17 @@ function contentOf({ request }: InjectionTarget, bundle: string): string {
 }
 
 /** Applies only to the version that was read: a webhook that was removed since would come back as a name and a bundle. */
-async function write({ client, resource, object, signal }: Task, configuration: object): Promise<void> {
+async function write(
+  { client, resource, object, signal }: Task,
+  { metadata, ...configuration }: TargetFields,
+): Promise<void> {
   const options = { fieldManager: INJECTION_MANAGER, signal };
   const identity = pick(object.metadata ?? {}, 'name', 'namespace', 'resourceVersion');
-  await client.apply(resource, { metadata: identity, ...configuration }, { ...options, force: true });
+  await client.apply(
+    resource,
+    { metadata: { ...metadata, ...identity }, ...configuration },
+    { ...options, force: true },
+  );
 }
 
 function current(

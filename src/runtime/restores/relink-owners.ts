@@ -11,6 +11,7 @@ import {
   type OwnerReference,
   type ObjectRef,
 } from '../../json/kube-object.ts';
+import { GROUP } from '../../api/group.ts';
 import { ownerKey } from '../../api/owner-record.ts';
 import type { RelinkItem } from '../../api/restore-findings.ts';
 import {
@@ -74,8 +75,8 @@ export function createRelinker(
     const task = { owners, stored, patch, resource, options, signal };
     try {
       const items = isLost ? await relink(task, object) : [];
-      if (options.mode === 'Link') await disown(task, object, isStale && items.length === 0);
-      return items;
+      if (options.mode === 'Report') return items;
+      return [...items, ...(await disown(task, object, isStale && items.length === 0))];
     } catch (error) {
       signal.throwIfAborted();
       const message = messageOf(error);
@@ -85,16 +86,26 @@ export function createRelinker(
 }
 
 /** Even after a link at admission: the backup tool writes the old managedFields later. Gives up after some conflicts. */
-async function disown({ stored, patch, resource, signal }: Task, listed: KubeObject, isFresh: boolean) {
+async function disown(
+  { stored, patch, resource, signal }: Task,
+  listed: KubeObject,
+  isFresh: boolean,
+): Promise<readonly RelinkItem[]> {
   const self = storedRef(resource, listed);
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     const object = isFresh && attempt === 0 ? listed : await stored.read(self, signal);
-    if (object === undefined || object.metadata?.uid !== listed.metadata?.uid) return;
+    if (object === undefined || object.metadata?.uid !== listed.metadata?.uid) return [];
     const operations = disownPatch(object);
-    if (operations === undefined) return;
+    if (operations === undefined) return [];
     const outcome = await patch(self, operations, signal);
-    if (outcome.kind !== 'changed') return;
+    if (outcome.kind === 'forbidden') {
+      const why = `metadata.managedFields still contains an old uid: ${withAdvice(outcome.message, resource, PATCH)}`;
+      const [owner] = object.metadata?.ownerReferences ?? [];
+      return owner === undefined ? [] : [toItem(listed, owner, 'Failed', why)];
+    }
+    if (outcome.kind === 'patched') return [];
   }
+  return [];
 }
 
 type States = ReadonlyMap<string, OwnerState>;
@@ -132,7 +143,7 @@ async function relink(task: Task, listed: KubeObject): Promise<readonly RelinkIt
     switch (outcome.kind) {
       case 'forbidden':
         if (!limits.mayBlock || !plan.verdicts.some(blocks))
-          return conclude(instead('Failed', lacking(outcome.message, resource)));
+          return conclude(instead('Failed', withAdvice(outcome.message, resource, 'get, patch and delete')));
         progress = { ...progress, limits: { ...limits, mayBlock: false } };
         break;
       case 'changed': {
@@ -226,8 +237,19 @@ export const instead =
       ? { ...verdict, result, ...(message === undefined ? {} : { message }) }
       : verdict;
 
-const lacking = (problem: string, resource: GroupResource) =>
-  `${problem}; grant Gatehouse get, patch and delete on ${groupResourceName(resource)}`;
+export const PATCH = 'get and patch';
+
+/** What to do depends on who has refused the write. */
+export function withAdvice(problem: string, resource: GroupResource, verbs: string): string {
+  const [, webhook] = /admission webhook "([^"]+)" denied/.exec(problem) ?? [];
+  const [, policy] = /ValidatingAdmissionPolicy '([^']+)'/.exec(problem) ?? [];
+  const by = webhook ?? policy;
+  if (by?.endsWith(`.${GROUP}`) === true)
+    return `${problem}; add an exception for Gatehouse's controllers to the policy`;
+  return by === undefined
+    ? `${problem}; grant Gatehouse ${verbs} on ${groupResourceName(resource)}`
+    : `${problem}; exclude Gatehouse's controllers from ${by}`;
+}
 
 export const heldBack = ({ heldBy }: RelinkOptions, what: 'link' | 'change') => {
   const why = `RestoreWindow "${heldBy ?? ''}" also restored the object, and defers the ${what}`;

@@ -165,6 +165,29 @@ describe('owners that the object lost go from its managedFields', () => {
     expect(world.patches).toHaveLength(writes);
     expect(world.patches[0]?.at(-1)).toMatchObject({ value: managedFields.slice(1) });
   });
+
+  test('and a refusal is reported', async () => {
+    const world = cluster(linked);
+    world.beforePatch = () => ({ kind: 'forbidden', message: 'no' });
+    const message =
+      'metadata.managedFields still contains an old uid: no; grant Gatehouse get and patch on servers.infra.example.com';
+    expect(await world.run()).toMatchObject([{ result: 'Failed', owner: { name: 'r1' }, message }]);
+  });
+});
+
+test.each([
+  [
+    'admission webhook "a.example.com" denied the request: no',
+    "exclude Gatehouse's controllers from a.example.com",
+  ],
+  [
+    "ValidatingAdmissionPolicy 'b' with binding 'b' denied request: no",
+    "exclude Gatehouse's controllers from b",
+  ],
+])('the advice for a link depends on who refused it: %s', async (message, advice) => {
+  const world = cluster();
+  world.beforePatch = () => ({ kind: 'forbidden', message });
+  expect(await world.run()).toMatchObject([{ message: `${message}; ${advice}` }]);
 });
 
 const blocking = [{ ...rack, blockOwnerDeletion: true }];

@@ -1,6 +1,6 @@
 /** Links restored objects to their former owners and targets, once for each governed object. */
 import type { Owners } from '../../admission/policy/world.ts';
-import { type GroupResource, type KubeObject, groupResourceName } from '../../json/kube-object.ts';
+import type { GroupResource, KubeObject } from '../../json/kube-object.ts';
 import type { RelinkItem } from '../../api/restore-findings.ts';
 import { OWNERS_MANAGER, unchanged } from '../../restore/owner-links.ts';
 import { restoringWindows, sweepMode, type SweepMode, createAttribution } from '../../restore/attribution.ts';
@@ -26,7 +26,10 @@ import {
   toItem,
   createPatch,
   type PatchGuarded,
+  PATCH,
+  withAdvice,
 } from './relink-owners.ts';
+import { writtenOf } from './sweep-checks.ts';
 import { messageOf } from '../../json/abort.ts';
 import { pointerOf } from '../../json/json-patch.ts';
 
@@ -100,9 +103,9 @@ export function createRelinkOwners(
     const restoring = restoringWindows(...known);
     const { writer } = createAttribution(...known);
     const task: RelinkTask = {
-      modeOf: (resource, { metadata = {} }) => {
-        const belongsTo = restoring(metadata, resource);
-        const owner = writer({ resource, written: { ...metadata, changedAt: [] } });
+      modeOf: (resource, object) => {
+        const belongsTo = restoring(object.metadata ?? {}, resource);
+        const owner = writer({ resource, written: writtenOf(object) });
         // Each object is in the report of one window, whose sweep links its owners.
         const isLeft = owner !== undefined && owner !== window && belongsTo.includes(owner);
         return isLeft ? { mode: 'Off' } : sweepMode(window, belongsTo);
@@ -159,7 +162,7 @@ export function createUidRelinker(stored: Pick<StoredObjects, 'read'>, patch: Pa
       const outcome = await patch(self, uidPatch(object, stale), signal);
       switch (outcome.kind) {
         case 'forbidden':
-          return conclude(instead('Failed', lacking(outcome.message, resource)));
+          return conclude(instead('Failed', withAdvice(outcome.message, resource, PATCH)));
         case 'changed':
           trouble = outcome.message;
           object = await stored.read(self, signal);
@@ -206,9 +209,6 @@ async function judgeUid(
     return { place, result: 'Failed', message: `could not read ${target}: ${messageOf(error)}` };
   }
 }
-
-const lacking = (problem: string, resource: GroupResource) =>
-  `${problem}; grant Gatehouse get and patch on ${groupResourceName(resource)}`;
 
 const uidPatch = (object: KubeObject, stale: readonly Verdict[]) => [
   ...unchanged(object),

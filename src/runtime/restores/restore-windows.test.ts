@@ -69,7 +69,7 @@ const clusterSweep = (interim: boolean): ClusterSweep => ({
   violations: found.violations.map((one) => ({
     violation: one,
     resource: { group: 'infra.example.com', resource: 'servers' },
-    written: { changedAt: [] },
+    written: { changedAt: [], labelledAt: [] },
     isAudited: true,
   })),
 });
@@ -318,7 +318,7 @@ describe('windows that share a sweep', () => {
     const created = (name: string, creationTimestamp: string) => ({
       resource: { group: '', resource: 'servers' },
       isAudited: true,
-      written: { changedAt: [], creationTimestamp },
+      written: { changedAt: [], labelledAt: [], creationTimestamp },
       violation: { ...violation, object: { ...violation.object, name }, reason },
     });
     const violations = [created('old', '2026-11-21T11:00:00Z'), created('restored', '2026-11-21T12:00:00Z')];

@@ -11,7 +11,7 @@ import { type StoredObjects, storedRef } from '../policies/stored-objects.ts';
 import { asCreated, auditObject, forAudit, hasAudit } from '../../admission/policy/audit.ts';
 import { unescapePart } from '../../json/json-patch.ts';
 import { mutate } from '../../admission/policy/mutate.ts';
-import { isJsonObject, listIn, pick, textIn } from '../../json/json.ts';
+import { isEqual, isJsonObject, type JsonValue, listIn, objectIn, pick, textIn } from '../../json/json.ts';
 import { backgroundTurns } from '../../server/limits/turns.ts';
 import { mapConcurrent } from '../../json/map-concurrent.ts';
 import { type HeldKey, heldKeys } from '../../admission/policy/unique/unique-key.ts';
@@ -142,19 +142,33 @@ const ONLY_SWEPT: readonly Violation['reason'][] = ['DefaultWouldChange', 'Cross
 export const swept = (
   { policy, resource, object }: SweptObject,
   violations: readonly Violation[],
-): readonly SweptViolation[] => {
-  // Each manager's last write. Writes of the status don't count, because restores don't write it.
-  const ofObject = listIn(object, 'metadata', 'managedFields').filter(
-    (entry) => textIn(entry, 'subresource') === '',
-  );
-  const changedAt = ofObject.map((entry) => textIn(entry, 'time')).filter(Boolean);
-  return violations.map((violation) => ({
+): readonly SweptViolation[] =>
+  violations.map((violation) => ({
     violation,
     resource,
-    written: { ...pick(object.metadata ?? {}, 'creationTimestamp', 'labels', 'namespace'), changedAt },
+    written: writtenOf(object),
     isAudited: hasAudit(policy) && !ONLY_SWEPT.includes(violation.reason),
   }));
-};
+
+/** Each manager's last write. Writes of the status don't count, because restores don't write it. */
+export function writtenOf(object: KubeObject): SweptViolation['written'] {
+  const writes = listIn(object, 'metadata', 'managedFields').filter(
+    (entry) => textIn(entry, 'subresource') === '' && textIn(entry, 'time') !== '',
+  );
+  const [labelledAt, changedAt] = [true, false].map((labels) =>
+    writes.filter((entry) => ownsOnlyLabels(entry) === labels).map((entry) => textIn(entry, 'time')),
+  );
+  const { metadata = {} } = object;
+  return {
+    ...pick(metadata, 'creationTimestamp', 'labels', 'namespace'),
+    changedAt: changedAt ?? [],
+    labelledAt: labelledAt ?? [],
+  };
+}
+
+const ownsOnlyLabels = (entry: JsonValue): boolean =>
+  isEqual(Object.keys(objectIn(entry, 'fieldsV1')), ['f:metadata']) &&
+  isEqual(Object.keys(objectIn(entry, 'fieldsV1', 'f:metadata')), ['f:labels']);
 
 /** Whether a copied object still names an object in its source namespace: backup tools do not rewrite references. */
 export function crossesMapping(

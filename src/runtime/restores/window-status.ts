@@ -79,7 +79,9 @@ function windowReadiness(
     case 'Completed':
       return { ready: condition('Ready', 'True', 'Completed', found('no violation is left')) };
     case 'CompletedWithViolations':
-      return notReady('ViolationsFound', found('violations are left'));
+      return updates.some(({ type, status }) => type === 'IntegrityVerified' && status === 'True')
+        ? notReady('LinkFailed', message('OwnersRelinked', 'owners could not be linked'))
+        : notReady('ViolationsFound', found('violations are left'));
     case 'Refused':
       return notReady('InvalidSpec', message('Open', 'the spec is not valid'));
     case 'Settling':
@@ -135,6 +137,7 @@ export async function reportSweep(
   const unreadable = [...new Set([...swept.unreadable, ...(relinked?.unreadable ?? [])])];
   const result = { ...swept, unreadable };
   const relink = relinked && toRelinkStatus(window.status?.relink, relinked.items);
+  const found = relink === undefined ? {} : { relink };
   const { violations, objectsScanned, interim } = result;
   const read = `${counted(objectsScanned, 'object')} ${objectsScanned === 1 ? 'was' : 'were'} read`;
   const complete =
@@ -150,7 +153,7 @@ export async function reportSweep(
   await writeReports(window, reports, writer.client, signal);
   await updateStatus(
     window,
-    { ...toSweepStatus(result, status.closedAt === undefined, known), ...(relink && { relink }) },
+    { ...toSweepStatus(result, { ...status, ...found }), ...found },
     [complete, verified, ...(relink === undefined ? [] : [relinkCondition(relink)])],
     writer,
     signal,

@@ -1,4 +1,4 @@
-/** The objects of the expected failures: most of them break a policy, so they are created before it. */
+/** The objects of `faults.test.ts`: most of them break a policy, so they are created before it. */
 import type { KubeObject } from '../../../src/json/kube-object.ts';
 import type { Resource } from '../../../src/kube/object.ts';
 import {

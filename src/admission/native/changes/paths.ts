@@ -1,11 +1,10 @@
 import { type CelProgram, onCelError } from '../../../cel/cel.ts';
 import { withoutDyn, type Expression } from '../../../cel/syntax/expression.ts';
 import { parseExpression } from '../../../cel/syntax/parse.ts';
-import { readPaths, type ReadStep } from '../../../cel/syntax/used-fields.ts';
 import type { Segment } from '../../../json/field-path.ts';
 import { unescapePart } from '../../../json/json-patch.ts';
 import type { CompiledDefault, CompiledMutation, CompiledPolicy } from '../../policy/compiled-policy.ts';
-import { withVariables } from '../../policy/expressions/expression.ts';
+import { stepsIn } from '../../policy/expressions/expression.ts';
 
 /** The field and everything in it; an empty path is the whole object. */
 export type Path = readonly Segment[];
@@ -44,11 +43,6 @@ export function existenceRead(policy: CompiledPolicy, program: CelProgram): read
     return fieldsPath((first < 0 ? steps : steps.slice(0, first + 1)).map(({ name }) => name));
   });
 }
-
-const stepsIn = (policy: CompiledPolicy, program: CelProgram): readonly (readonly ReadStep[])[] =>
-  withVariables(policy, [program]).flatMap(({ expression }) =>
-    readPaths(parseExpression(expression).expression, 'object'),
-  );
 
 export const pathsWritten = (mutation: CompiledMutation): readonly Path[] => writtenBy(mutation, pointerPath);
 

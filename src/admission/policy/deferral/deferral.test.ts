@@ -158,6 +158,41 @@ describe('during a restore', () => {
   });
 });
 
+/** Its target does not exist. */
+const AWAITING = {
+  validate: {
+    references: CHECKS.references,
+    rules: [{ name: 'room', expression: 'object.spec.units <= refs.dc.spec.units' }],
+  },
+} satisfies Partial<AdmissionPolicySpec>;
+const HALF = { dc: 'gone', units: 1 };
+const GROWN = updateRequest(HALF, { ...HALF, units: 2 });
+
+describe('a rule that depends on a missing target', () => {
+  test.each([
+    ['a later write of the restorer', GROWN],
+    ['its write of the status', { ...GROWN, subResource: 'status' }],
+  ])('is deferred with the reference, for %s too', async (_what, request) => {
+    expect(await decide(request, AWAITING)).toMatchObject({
+      kind: 'allow',
+      auditAnnotations: { deferred: 'servers/room=', 'restore-window': 'nightly' },
+    });
+    expect(await kindOf(request, AWAITING, 'none')).toBe('deny');
+    expect(await kindOf(request, AWAITING, 'unknown')).toBe('retry');
+    expect(await kindOf(request, AWAITING, restoringIn({ enforced: ['references'] }))).toBe('deny');
+    const strict = { ...AWAITING, restore: { references: 'Enforce' } } as const;
+    expect(await kindOf(request, strict)).toBe('deny');
+  });
+
+  test('is deferred for users whose references always are, and reported after the grace period', async () => {
+    const standing = { ...AWAITING, initiallyDeferred: { principals: [{ group: 'authors' }], grace: '2m' } };
+    expect(await decide(GROWN, standing, 'none')).toMatchObject({
+      kind: 'allow',
+      warnings: [expect.stringContaining('120 s after the object was created')],
+    });
+  });
+});
+
 describe('references that may always be deferred', () => {
   const standing = { initiallyDeferred: { principals: [{ group: 'authors' }], grace: '2m' } };
 

@@ -76,15 +76,28 @@ export function isInitiallyDeferred(
   );
 }
 
-export function isDeferrable({ policy, deferrable }: Violation): boolean {
-  return deferrable !== undefined && mayDefer(policy, deferrable);
+/** A rule follows the references whose targets it misses, even those that an update does not change. */
+export const followsReferences = ({ deferrable, awaits = [] }: Violation): boolean =>
+  deferrable === 'rules' && awaits.length > 0;
+
+/** The checks that defer the violation if a window defers one of them. */
+export function deferrableAs(violation: Violation): readonly DeferrableCheck[] {
+  const { policy, deferrable } = violation;
+  if (deferrable === undefined) return [];
+  const checks: readonly DeferrableCheck[] = followsReferences(violation)
+    ? [deferrable, 'references']
+    : [deferrable];
+  return checks.filter((check) => mayDefer(policy, check));
 }
 
-export function deferredViolation({ policy, field, message, check, deferrable }: Violation): Deferral {
+export function deferredViolation(
+  { policy, field, message, check, deferrable }: Violation,
+  again: Deferral['again'] = { kind: deferrable === 'immutable' ? 'never' : 'restore' },
+): Deferral {
   return {
     message: `${field === '' ? '' : `${shorten(field, 256)}: `}${message}`,
     auditRef: `${policy.name}/${check ?? deferrable ?? ''}=${field}`,
-    again: { kind: deferrable === 'immutable' ? 'never' : 'restore' },
+    again,
   };
 }
 

@@ -85,7 +85,6 @@ test.each<Row>([
   ['a rule that reads params', LIMITED('limits'), LARGE, SAME],
   ['a rule whose params are gone', LIMITED('gone'), LARGE, SAME],
   ['a rule that reads a target', READS_TARGET, { datacenter: 'old' }, { datacenter: 'old', more: 1 }],
-  ['a rule whose target is gone', READS_TARGET, { datacenter: 'gone' }, { datacenter: 'gone', more: 1 }],
   ['a schema', schema(MAXIMUM), LARGE, SAME],
   ['a required field', schema({ required: ['units'] }), {}, { more: 1 }],
   ['alternatives', schema({ properties: { a: XOR } }), { a: {} }, { a: {}, more: 1 }],

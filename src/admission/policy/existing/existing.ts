@@ -1,13 +1,11 @@
 /** `existingViolations: Allow`: an update passes a violated check if it does not change what the check reads. */
-import { parseExpression } from '../../../cel/syntax/parse.ts';
-import { readPaths, type ReadStep } from '../../../cel/syntax/used-fields.ts';
+import type { ReadStep } from '../../../cel/syntax/used-fields.ts';
 import { tryParsePath, valuesAt } from '../../../json/field-path.ts';
-import { isEqual, isJsonObject, type JsonObject, memoizeWeak, ownValue } from '../../../json/json.ts';
-import type { CelProgram } from '../../../cel/cel.ts';
+import { isEqual, isJsonObject, type JsonObject, ownValue } from '../../../json/json.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 import type { CompiledPolicy, CompiledRule } from '../compiled-policy.ts';
 import { exemptionOf } from '../exceptions/exceptions.ts';
-import { withVariables } from '../expressions/expression.ts';
+import { pathsIn, stepsIn } from '../expressions/expression.ts';
 import { governedBefore } from '../match/object-scope.ts';
 import type { Violation } from '../violation.ts';
 import type { AuditContext } from '../world.ts';
@@ -65,7 +63,8 @@ export function isUnchanged(field: string, before: JsonObject, after: JsonObject
   return path !== undefined && isEqual(valuesAt(before, path)[0]?.value, valuesAt(after, path)[0]?.value);
 }
 
-function readsTheSame(
+/** Whether an update leaves everything alone that the rule reads of the object. */
+export function readsTheSame(
   policy: CompiledPolicy,
   { expression: { program, reads } }: CompiledRule,
   before: JsonObject,
@@ -75,16 +74,10 @@ function readsTheSame(
     .filter(({ name }) => reads.refs.has(name))
     .flatMap(({ path, namespacePath }) => (namespacePath === undefined ? [path] : [path, namespacePath]));
   return (
-    withVariables(policy, [program])
-      .flatMap(pathsIn)
-      .every((steps) => isSameAt(steps, before, after)) &&
+    stepsIn(policy, program).every((steps) => isSameAt(steps, before, after)) &&
     targets.every((path) => isEqual(valuesAt(before, path), valuesAt(after, path)))
   );
 }
-
-const pathsIn = memoizeWeak(({ expression }: Pick<CelProgram, 'expression'>) =>
-  readPaths(parseExpression(expression).expression, 'object'),
-);
 
 const isSameAt = (steps: readonly ReadStep[], before: JsonObject, after: JsonObject): boolean =>
   isEqual(readAt(before, steps), readAt(after, steps));

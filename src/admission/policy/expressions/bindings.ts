@@ -162,6 +162,7 @@ function memoised(expressionsOf: (policy: Expressions) => readonly (CompiledExpr
 }
 
 export interface Evaluation {
+  readonly request: AdmissionRequest;
   readonly evaluate: Evaluate;
   /** The missing targets that the expression reads, if its result could differ once they exist. */
   readonly awaits: (expression: CompiledExpression) => readonly FoundReference[];
@@ -187,6 +188,7 @@ export function createEvaluation(
     }
   };
   return {
+    request,
     evaluate: createEvaluate(variables, inputs, budget),
     awaits: (expression) => {
       const targets = missing.refs.filter(({ reference }) => expression.reads.refs.has(reference.name));

@@ -2,6 +2,9 @@ import { CelError, type CelProgram, readsField } from '../../../cel/cel.ts';
 import { CelCostError } from '../../../cel/cel-error.ts';
 import { CEL_COST_LIMIT, type CelBudget, celValue, lazyCelMap } from '../../../cel/values/values.ts';
 import { type CelAuthorize, authorizerValues, CHECK_COST } from '../../../cel/library/authorizer.ts';
+import { parseExpression } from '../../../cel/syntax/parse.ts';
+import { readPaths, type ReadStep } from '../../../cel/syntax/used-fields.ts';
+import { memoizeWeak } from '../../../json/json.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 
 export interface Reads {
@@ -50,6 +53,15 @@ export const withVariables = (policy: Variables, programs: readonly CelProgram[]
   ...programs,
   ...variablesOf(policy, programs).map(({ expression }) => expression.program),
 ];
+
+/** The parts of `object` that the expression itself reads. */
+export const pathsIn = memoizeWeak(({ expression }: Pick<CelProgram, 'expression'>) =>
+  readPaths(parseExpression(expression).expression, 'object'),
+);
+
+/** Those that it reads through variables, too. */
+export const stepsIn = (policy: Variables, program: CelProgram): readonly (readonly ReadStep[])[] =>
+  withVariables(policy, [program]).flatMap(pathsIn);
 
 /** The variables of expressions, as JSON. Undefined becomes null. */
 export interface Inputs {

@@ -6,6 +6,7 @@ import { encodeOwnerRecord, OWNER_RECORD_ANNOTATION } from '../../../api/owner-r
 import { applyPatch } from '../../../json/json-patch.ts';
 import { isJsonObject, ownValue, type JsonObject } from '../../../json/json.ts';
 import { mutate } from '../mutate.ts';
+import { changesOnlyOwners } from './owners.ts';
 import {
   clusterOf,
   compileSpec,
@@ -226,6 +227,23 @@ test('a second call, from another entry or a reinvocation, changes nothing', asy
   const first = await written(create(noted(RACK)), scene);
   const again = await written({ ...create({}), object: first.object }, scene);
   expect(again.patch).toEqual([]);
+});
+
+test.each<[string, JsonObject, JsonObject, boolean]>([
+  ['owners and the record', {}, { ownerReferences: [], annotations: {} }, true],
+  ['managedFields', {}, { managedFields: [], resourceVersion: '2', generation: 2 }, true],
+  ['a label', {}, { labels: { tier: 'a' } }, false],
+  ['another annotation', {}, { annotations: { other: 'a' } }, false],
+  ['a finalizer', { finalizers: ['a'] }, { finalizers: [] }, false],
+  ['owners of an object without a record', { annotations: {} }, { ownerReferences: [] }, false],
+])('whether an update changes only owners: %s', (_what, before, after, expected) => {
+  const recorded = { name: 'a', annotations: { [OWNER_RECORD_ANNOTATION]: '{}' } };
+  const request = updateRequest({}, {});
+  const [oldObject, object] = [before, after].map((change) => ({ metadata: { ...recorded, ...change } }));
+  const write = { ...request, oldObject, object };
+  expect(changesOnlyOwners(write)).toBe(expected);
+  expect(changesOnlyOwners({ ...write, subResource: 'status' })).toBe(false);
+  expect(changesOnlyOwners({ ...write, object: { ...object, spec: {} } })).toBe(false);
 });
 
 test('objects that only lose their finalizers, and kinds with adopting controllers, are left unchanged', async () => {

@@ -8,6 +8,7 @@ import {
   parseOwnerRecord,
   toOwnerReferences,
 } from '../../../api/owner-record.ts';
+import { compileCel, onCelError } from '../../../cel/cel.ts';
 import { groupResourceName, type OwnerReference } from '../../../json/kube-object.ts';
 import { type JsonObject, type JsonValue, objectIn, textIn, uniqueBy, valueIn } from '../../../json/json.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
@@ -21,6 +22,40 @@ import { createRestoreLookup, windowsFor } from '../deferral/deferral.ts';
 import type { AdmissionContext, Owners } from '../world.ts';
 
 const ANNOTATION = `metadata.annotations[${OWNER_RECORD_ANNOTATION}]`;
+
+/** Changes that no check sees. The API server makes some of them itself. */
+const OF_OWNERS: readonly string[] = ['ownerReferences', 'managedFields', 'resourceVersion', 'generation'];
+
+/** Whether an update of an object with a record changes only the owners, the record, and who manages them. In CEL. */
+export const CHANGES_ONLY_OWNERS = [
+  "request.operation == 'UPDATE' && request.?subResource.orValue('') == ''",
+  `oldObject.metadata.?annotations[?'${OWNER_RECORD_ANNOTATION}'].hasValue()`,
+  ...sameExcept('object', 'oldObject', ['metadata']),
+  ...sameExcept('object.metadata', 'oldObject.metadata', ['annotations', ...OF_OWNERS]),
+  ...sameExcept('object.metadata.?annotations.orValue({})', 'oldObject.metadata.annotations', [
+    OWNER_RECORD_ANNOTATION,
+  ]),
+].join(' && ');
+
+const changes = compileCel(CHANGES_ONLY_OWNERS, ['request', 'object', 'oldObject']);
+
+export function changesOnlyOwners(request: AdmissionRequest): boolean {
+  const { operation, subResource, object, oldObject } = request;
+  if (object === undefined || oldObject === undefined) return false;
+  const values = { request: { operation, subResource }, object, oldObject };
+  return onCelError(
+    () => changes.evaluate(values) === true,
+    () => false,
+  );
+}
+
+function sameExcept(now: string, before: string, keys: readonly string[]): readonly string[] {
+  const ignored = `k in ${JSON.stringify(keys)}`;
+  return [
+    `${now}.all(k, ${ignored} || (k in ${before} && ${now}[k] == ${before}[k]))`,
+    `${before}.all(k, ${ignored} || k in ${now})`,
+  ];
+}
 
 type KeptOwners =
   | { readonly kind: 'kept'; readonly object: JsonObject; readonly warnings: readonly string[] }

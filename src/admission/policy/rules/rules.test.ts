@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
 import type { Decision } from '../../review/decision.ts';
+import type { AdmissionRequest } from '../../review/request.ts';
 import {
   clusterOf,
   DATACENTER,
@@ -138,6 +139,52 @@ describe('refs', () => {
     expect(messageOf(await decide(spec, request, small))).toContain('too small');
     expect(small.reads).toEqual([FRA1]);
   });
+
+  const gone = { datacenter: 'fra1', units: 3 };
+  const varying = {
+    ...spec,
+    variables: [{ name: 'units', expression: 'object.spec.units' }],
+    validate: {
+      ...spec.validate,
+      rules: [{ expression: 'variables.units <= refs.datacenter.spec.capacity' }],
+    },
+  };
+  test.each<[string, Partial<AdmissionPolicySpec>, AdmissionRequest, string]>([
+    ['another field', spec, updateRequest({ ...gone, note: 'a' }, { ...gone, note: 'b' }), 'allow'],
+    ['a label', varying, updateRequest(gone, gone, { labels: { note: 'b' } }), 'allow'],
+    ['what the rule reads', spec, updateRequest({ ...gone, units: 1 }, gone), 'deny'],
+    ['what a variable of the rule reads', varying, updateRequest({ ...gone, units: 1 }, gone), 'deny'],
+    ['the reference', spec, updateRequest({ ...gone, datacenter: 'muc1' }, gone), 'deny'],
+    [
+      'nothing, but who changes it counts',
+      {
+        validate: {
+          ...spec.validate,
+          rules: [{ expression: 'request.userInfo.username == refs.datacenter.spec.owner' }],
+        },
+      },
+      updateRequest(gone, gone),
+      'deny',
+    ],
+    [
+      'the label that selects it',
+      {
+        ...spec,
+        match: {
+          apiGroups: [GROUP],
+          resources: ['servers'],
+          objectSelector: { matchLabels: { tier: 'a' } },
+        },
+      },
+      updateRequest(gone, gone, { labels: { tier: 'a' } }),
+      'deny',
+    ],
+  ])(
+    'of a target that has disappeared do not block an update of %s: %s',
+    async (_what, policy, update, kind) => {
+      expect(await decide(policy, update)).toMatchObject({ kind });
+    },
+  );
 
   test('that cannot be read live before a refusal make the client retry', async () => {
     const cluster = clusterOf({ stored: { [FRA1]: fra1(2) }, live: { [FRA1]: 'connection refused' } });

@@ -19,6 +19,9 @@ import { targetNotFound, type UnresolvedReference } from '../references/check-re
 import { celToJson } from '../../../cel/values/cel-to-json.ts';
 import { type AuditAnnotations, RESERVED_AUDIT_KEYS } from '../../review/decision.ts';
 import { stringifyJson } from '../../../json/json.ts';
+import { readsTheSame } from '../existing/existing.ts';
+import { governedBefore } from '../match/object-scope.ts';
+import type { AdmissionRequest } from '../../review/request.ts';
 import { shorten } from '../../../json/printable.ts';
 
 /** Like in the API server, messages cannot use `authorizer`. */
@@ -65,7 +68,7 @@ const CODES = { Unauthorized: 401, Forbidden: 403, Invalid: 422, RequestEntityTo
 export function checkRules(
   policy: CompiledPolicy,
   { missing }: Pick<Bindings, 'missing'>,
-  { evaluate, awaits }: Evaluation,
+  { request, evaluate, awaits }: Evaluation,
   exemption: Exemption,
 ): readonly Violation[] {
   const violations: Violation[] = [];
@@ -81,6 +84,7 @@ export function checkRules(
     const verdict = attempt(evaluate, rule.expression);
     if (verdict.kind === 'value' && verdict.value === true) continue;
     const targets = awaits(rule.expression);
+    if (targets.length > 0 && isUntouched(policy, rule, request)) continue;
     if (verdict.kind === 'failed') {
       const message = failureOf(rule, verdict.error.message, targets);
       // Even under `failurePolicy: Ignore`: requesters can exceed the cost limit with a large object.
@@ -94,6 +98,14 @@ export function checkRules(
     }
   }
   return violations;
+}
+
+/** Whether an update changes nothing that the rule reads. Then a target that has disappeared does not block it. */
+function isUntouched(policy: CompiledPolicy, rule: CompiledRule, request: AdmissionRequest): boolean {
+  const { operation, object } = request;
+  const old = operation === 'UPDATE' ? governedBefore(policy, request) : undefined;
+  if (old === undefined || object === undefined || !isAboutState(rule)) return false;
+  return readsTheSame(policy, rule, old, object);
 }
 
 function failureOf(

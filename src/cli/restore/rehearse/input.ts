@@ -9,7 +9,7 @@ import { parseLabelRequirements } from '../../../machinery/selectors/selectors.t
 import { ApiFailure } from '../../../machinery/failure.ts';
 import type { ClusterFlags, ReportFormat } from '../../terminal/options.ts';
 import { WrongUsage } from '../new-window.ts';
-import { GROUP } from '../../../api/group.ts';
+import { EXCLUDE_FROM_BACKUP_LABEL, GROUP } from '../../../api/group.ts';
 import { textIn } from '../../../json/json.ts';
 import { groupResourceName, objectKey, splitApiVersion, guessPlural } from '../../../json/kube-object.ts';
 import type { BackupItem } from '../../../restore/backup/backup.ts';
@@ -131,6 +131,13 @@ export function toInput(
         !isOwn(placed.object) && !(isDefinition(placed) && textIn(placed.object, 'spec', 'group') === GROUP),
     ),
     own: policies ?? backedUp,
+    /** Of the backup. Restorers may write PolicyExceptions. */
+    refused: objects.filter(
+      ({ object }) =>
+        isOwn(object) &&
+        textIn(object, 'kind') !== 'PolicyException' &&
+        textIn(object, 'metadata', 'labels', EXCLUDE_FROM_BACKUP_LABEL) !== 'true',
+    ),
     existing,
     notes: [
       ...notes,

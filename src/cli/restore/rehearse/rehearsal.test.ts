@@ -58,6 +58,20 @@ test('without a window, Velero loses an object that comes before its target', as
   ]);
 });
 
+test('objects of Gatehouse that Velero writes are refused, one finding each', async () => {
+  const label = { 'velero.io/exclude-from-backup': 'true' };
+  const other = { ...REFERRING, metadata: { name: 'other' } };
+  const excluded = { ...REFERRING, metadata: { name: 'excluded', labels: label } };
+  const scene = { backup: [REFERRING, other, excluded], own: [REFERRING] };
+  const refused = (name: string) =>
+    `problem Refused admissionpolicies.gatehouse.dev ${name}: a restorer may not write objects of gatehouse.dev`;
+  const found = async (flags: object) =>
+    (await linesOf({ ...scene, flags })).map((line) => line.replace(/: restores leave.*/, ''));
+  expect(await found({})).toEqual([refused('other')]);
+  expect(await found({ existingResourcePolicy: 'update' })).toEqual([refused('shops'), refused('other')]);
+  expect(await found({ window: false })).toEqual([]);
+});
+
 test('a target that the backup lacks is reported, with what to do about cluster-scoped kinds', async () => {
   const [line] = await linesOf({ backup: [shop('a', { zone: 'red' })], own: [REFERRING] });
   expect(line).toBe(

@@ -1,4 +1,5 @@
 /** Rehearses a restore: replays the objects of a backup, and collects the findings. */
+import { RESTORER_REFUSED } from '../../../admission/webhooks/protect-own-kinds.ts';
 import type { RestoreDetector } from '../../../api/restore-detector.ts';
 import { ownNamespace } from '../../../config/config.ts';
 import type { BackupItem } from '../../../restore/backup/backup.ts';
@@ -10,7 +11,7 @@ import { isOwn, usableOwn } from '../../review/policies.ts';
 import { createStorage } from '../../../machinery/storage/storage.ts';
 import { groupResourceName, toTimestamp } from '../../../json/kube-object.ts';
 import { messageOf } from '../../../json/abort.ts';
-import { listIn, objectIn, textIn } from '../../../json/json.ts';
+import { type JsonObject, listIn, objectIn, textIn } from '../../../json/json.ts';
 import {
   asCreated,
   itemOf,
@@ -58,6 +59,16 @@ export async function rehearseRestore(
     window,
   );
   const all = input.objects.map((placed) => itemOf(placed, target.kinds));
+  const isKept = ({ object }: PlacedObject) =>
+    flags.existingResourcePolicy === 'none' &&
+    existing.some((one) => isOwn(one.object) && describeObject(one.object) === describeObject(object));
+  const ownWrites = input.refused
+    .filter((placed) => !isKept(placed))
+    .map((placed) => itemOf(placed, target.kinds))
+    .filter(isRestored)
+    .map(({ resource, name }) =>
+      problem('Refused', `${groupResourceName(resource)} ${name}`, RESTORER_REFUSED),
+    );
   const items = restoreOrder(all.filter(isRestored)).filter(({ object }) => !isDefinition({ object }));
   const outcomes = await replay(
     target,
@@ -82,7 +93,7 @@ export async function rehearseRestore(
         reason === undefined ? [] : [[reason, same.length] as const],
       ),
     ),
-    findings: [...refused, ...findings],
+    findings: [...refused, ...(window === undefined ? [] : ownWrites), ...findings],
     notes: [
       ...input.notes,
       ...notes,
@@ -110,6 +121,9 @@ function notReady({ object }: PlacedObject): readonly string[] {
     ? [`${kind} ${name} does not watch what it names, so it opens no window: ${describe}`]
     : [];
 }
+
+const describeObject = (object: JsonObject): string =>
+  `${textIn(object, 'kind')} ${textIn(object, 'metadata', 'name')}`;
 
 const nameOf = ({ object }: PlacedObject): string => textIn(object, 'metadata', 'name');
 

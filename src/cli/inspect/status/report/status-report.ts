@@ -91,7 +91,11 @@ function problemsOf({ metadata, spec, status }: RestoreWindow, now: Date): Probl
   const object = `RestoreWindow ${name}`;
   if (status?.phase === 'CompletedWithViolations') {
     const { total = 0 } = status.violations ?? {};
-    const message = `the restore has left ${counted(total, 'violation')}`;
+    const ready = status.conditions?.find(({ type }) => type === 'Ready');
+    const message =
+      total === 0 && ready !== undefined
+        ? ready.message
+        : `the restore has left ${counted(total, 'violation')}`;
     return [{ object, message, command: `gatehouse restore status ${name}` }];
   }
   const isOverdue = new Date(spec.expiresAt).getTime() + OVERDUE_MS < now.getTime();

@@ -1,8 +1,4 @@
-/**
- * What is wrong after a restore by a real Velero, and is not fixed yet. `test.fails` passes while the fault is there: its fix makes
- * it a `test`. What could fail for another reason is in `beforeAll`, and in the tests without `fails`. The ids are those of
- * research/reports/real-velero.md.
- */
+/** Faults that only a real Velero has shown. The ids are those of research/reports/real-velero.md. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import type { RestoreWindow } from '../../src/api/restore-window.ts';
@@ -118,12 +114,12 @@ describe('V2: a rule that depends on a target that is restored later', () => {
   });
 
   // The rule follows its reference, even for Velero's second write, which changes only managedFields.
-  test.fails('Velero restores managedFields without an error', () => {
+  test('Velero restores managedFields without an error', () => {
     expect(results.get('awaits')).toMatchObject({ phase: 'Completed', errors: [] });
   });
 
   // An update is not refused for a reference that it does not change.
-  test.fails('an object whose target stays missing can be edited', async () => {
+  test('an object whose target stays missing can be edited', async () => {
     const edit = { metadata: { labels: { edited: 'yes' } } };
     const edited = cluster.admin.patchMerge(APPLICATIONS, { namespace: 'loose', name: 'a-zone' }, edit, {
       dryRun: true,
@@ -143,14 +139,10 @@ describe('V3: owners of objects that break a deferred check', () => {
     ]);
   });
 
-  // The sweep's own writes change only metadata, so no policy of users may refuse them.
-  test.fails.each(['a-zone', 'b-slug'])(
-    '%s, which is restored before its owner, has it again',
-    async (name) => {
-      const owner = await app('loose', 'k-owner');
-      expect(uidsOf(await app('loose', name))).toEqual([owner.metadata?.uid]);
-    },
-  );
+  test.each(['a-zone', 'b-slug'])('%s, which is restored before its owner, has it again', async (name) => {
+    const owner = await app('loose', 'k-owner');
+    expect(uidsOf(await app('loose', name))).toEqual([owner.metadata?.uid]);
+  });
 
   test('z-slug, which is restored after its owner, has it again', async () => {
     const owner = await app('loose', 'k-owner');
@@ -158,7 +150,7 @@ describe('V3: owners of objects that break a deferred check', () => {
   });
 
   // The sweep also removes the entries of managedFields with the uid of the backup.
-  test.fails('the managedFields of z-slug contain only the current uid', async () => {
+  test('the managedFields of z-slug contain only the current uid', async () => {
     const { metadata } = await app('loose', 'z-slug');
     const fields = JSON.stringify((metadata as { readonly managedFields?: unknown }).managedFields);
     const named = [...fields.matchAll(/k:\{\\"uid\\":\\"([^\\"]+)/g)].map(([, uid]) => uid);
@@ -176,5 +168,5 @@ describe('V6: an older violation of an object that Velero only labels', () => {
   });
 
   // A report names only what its own restore wrote: the audit of the policy has this violation.
-  test.fails('the report does not list it', () => expect(violationsOf('older')).toEqual([]));
+  test('the report does not list it', () => expect(violationsOf('older')).toEqual([]));
 });
