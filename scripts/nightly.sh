@@ -27,6 +27,7 @@ suites() {
   step env GATEHOUSE_REFERENCE_SCHEDULES=1000000 npx vitest run --project unit src/runtime/claims/reference-interleavings.test.ts
   step env GATEHOUSE_NIGHTLY=1 npx vitest run --project integration test/integration/{native-order,admission-policies,mutating-policies}.test.ts
   step env GATEHOUSE_NIGHTLY=1 npx vitest run --project processes test/integration/{cel-oracle,npm-package}.test.ts
+  step node scripts/differential.ts --requests 50000
   step env GATEHOUSE_PAIRS=10000 npx vitest run --project e2e test/e2e/serializable.test.ts
   step env GATEHOUSE_LONG=only npx vitest run --project sandbox
   step npx vitest run --project nightly

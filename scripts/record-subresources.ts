@@ -1,11 +1,11 @@
-/** Records which fields of built-in kinds change through subresources, in src/admission/policy/match. Needs Go. */
+/** Records which fields of built-in kinds change through subresources, in src/admission/policy/match: in the oldest or the newest Kubernetes. Needs Go. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parse } from 'yaml';
 
 import { isEqual, pick } from '../src/json/json.ts';
 import { startControlPlane } from '../test/support/control-plane.ts';
 import { refuseToRecord } from '../test/support/go-programs.ts';
-import { senderTo } from '../test/support/recorded-requests.ts';
+import { senderTo, type Send } from '../test/support/recorded-requests.ts';
 import { createTransport } from '../test/support/transport.ts';
 
 type Value = Readonly<Record<string, unknown>>;
@@ -46,10 +46,7 @@ const METADATA = {
   ownerReferences: [{ apiVersion: 'v1', kind: 'Probe', name: 'x', uid: 'x' }],
 };
 
-// Other controllers would change the objects.
-const plane = await startControlPlane({ own: true, onlyControllers: ['namespace-controller'] });
-const transport = createTransport(plane.server, plane.ca);
-const send = senderTo(transport, plane.token('admin'));
+let send: Send;
 let refusal = '';
 /** @returns undefined if the API server refuses the request */
 async function ask<T = Stored>(method: string, path: string, body?: Value): Promise<T | undefined> {
@@ -130,7 +127,7 @@ async function fieldsOf(path: string, { name, kind, verbs, ...sub }: Served, mai
   return found.flatMap((one) => one ?? []);
 }
 
-/** @returns `deployments.apps/scale`, and its group of the table */
+/** @returns names such as `deployments.apps/scale`, the start of their group in the table, and their fields */
 async function* record(root: string) {
   const { resources } = await need<{ readonly resources: readonly Served[] }>('GET', root);
   for (const main of resources) {
@@ -144,34 +141,61 @@ async function* record(root: string) {
       const path = `${collection}/${named.name}`;
       if ((await ask('GET', path)) === undefined)
         await need('POST', collection, { apiVersion, kind: main.kind, metadata: named, ...rest });
-      const fields = [...new Set(await fieldsOf(path, sub, main))].sort();
+      const fields = await fieldsOf(path, sub, main);
       const operation = sub.verbs.includes('update') ? 'UPDATE' : 'CREATE';
       const [group = ''] = apiVersion.includes('/') ? [`.${apiVersion.replace(/\/.*/, '')}`] : [];
-      const head = fields.length === 0 ? 'nothing' : [operation, sub.kind === main.kind ? 'own' : 'other'];
-      yield [[head, fields].flat().join(' '), sub.name.replace(/^[^/]+/, `$&${group}`)] as const;
+      const name = sub.name.replace(/^[^/]+/, `$&${group}`);
+      yield { name, head: `${operation} ${sub.kind === main.kind ? 'own' : 'other'}`, fields };
       if (operation === 'CREATE') await ask('DELETE', `${path}?gracePeriodSeconds=0`);
     }
   }
 }
 
-try {
-  refuseToRecord(plane.version.gitVersion);
-  const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'default' } };
-  await need('POST', '/api/v1/namespaces/default/serviceaccounts', account);
-  const { groups } = await need<{ readonly groups: readonly { preferredVersion: Value }[] }>('GET', '/apis');
-  const roots = groups.map(({ preferredVersion }) => `/apis/${String(preferredVersion.groupVersion)}`);
-  const found: (readonly [string, string])[] = [];
-  for (const root of ['/api/v1', ...roots]) for await (const row of record(root)) found.push(row);
-  const table = [...Map.groupBy(found, ([head]) => head)].map(([head, all]) => {
-    const names = all.map(([, name]) => name).join(' ');
-    return `${head}:${names.replaceAll(/(.{1,108})(?: |$)/g, '\n  $1')}`;
-  });
-  const { gitVersion } = plane.version;
-  writeFileSync(
-    TABLE,
-    [`// Recorded from Kubernetes ${gitVersion} by ${HEADER}`, ...table, '`;', ''].join('\n'),
-  );
-} finally {
-  await transport.stop();
-  await plane.stop();
+const found = new Map<string, { readonly head: string; readonly fields: Set<string> }>();
+
+/** @returns the version of Kubernetes */
+async function recordFrom(release: 'oldest' | 'newest'): Promise<string> {
+  process.env.GATEHOUSE_KUBERNETES = release;
+  // Other controllers would change the objects.
+  const plane = await startControlPlane({ own: true, onlyControllers: ['namespace-controller'] });
+  const transport = createTransport(plane.server, plane.ca);
+  send = senderTo(transport, plane.token('admin'));
+  try {
+    const { gitVersion } = plane.version;
+    if (release === 'newest') refuseToRecord(gitVersion);
+    const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'default' } };
+    await need('POST', '/api/v1/namespaces/default/serviceaccounts', account);
+    const { groups } = await need<{ readonly groups: readonly { preferredVersion: Value }[] }>(
+      'GET',
+      '/apis',
+    );
+    const roots = groups.map(({ preferredVersion }) => `/apis/${String(preferredVersion.groupVersion)}`);
+    for (const root of ['/api/v1', ...roots])
+      for await (const { name, head, fields } of record(root)) {
+        const known = found.get(name)?.fields ?? [];
+        found.set(name, { head, fields: new Set([...known, ...fields]) });
+      }
+    return gitVersion;
+  } finally {
+    await transport.stop();
+    await plane.stop();
+  }
 }
+
+const versions = [await recordFrom('newest'), await recordFrom('oldest')];
+const groups = Map.groupBy(found, ([, { head, fields }]) =>
+  fields.size === 0 ? 'nothing' : [head, ...[...fields].sort()].join(' '),
+);
+const table = [...groups].map(([head, all]) => {
+  const names = all.map(([name]) => name).join(' ');
+  return `${head}:${names.replaceAll(/(.{1,108})(?: |$)/g, '\n  $1')}`;
+});
+writeFileSync(
+  TABLE,
+  [
+    `// Recorded from Kubernetes ${versions.toReversed().join(' and ')} by ${HEADER}`,
+    ...table,
+    '`;',
+    '',
+  ].join('\n'),
+);

@@ -1,4 +1,4 @@
-// suite: own-plane, sandbox: no (its owners are not collected)
+// suite: shared-plane, sandbox: no (its owners are not collected)
 /**
  * What Gatehouse's controllers write to objects of users, under the shipped backstop and under policies that refuse every
  * update: nothing refuses the links after a restore, and every other refusal is reported with who refused.

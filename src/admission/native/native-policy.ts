@@ -3,13 +3,14 @@
  * MutatingAdmissionPolicy. The API server then refuses the same requests, even while every replica of Gatehouse is down.
  */
 import { leadersIn } from '../../api/own-accounts.ts';
+import { trimSpace } from '../../cel/library/text.ts';
 import type { Principal } from '../../api/principals.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import type { CompiledPolicy, CompiledAuditAnnotation, CompiledWarning } from '../policy/compiled-policy.ts';
-import { writes } from '../review/request.ts';
+import { type Operation, writes } from '../review/request.ts';
 import { withoutNamespace } from '../webhooks/webhook-configurations.ts';
 import { IS_DELETED, leftByOthers } from './release.ts';
-import { changeChecks, changesReadParams } from './changes/native-changes.ts';
+import { changeChecks, changesReadParams, TEXTS } from './changes/native-changes.ts';
 import {
   IGNORED_CONDITIONS,
   inWebhook,
@@ -19,7 +20,13 @@ import {
   type WebhookCheck,
 } from './native-check.ts';
 import { compileNativeExceptions, grantsProblem, type NativeExceptions } from './native-exceptions.ts';
-import { immutableValidations, ruleValidations, usedVariables, expressionProblem } from './native-rules.ts';
+import {
+  immutableValidations,
+  ruleValidations,
+  usedVariables,
+  expressionProblem,
+  numberProblem,
+} from './native-rules.ts';
 import { paramFields, readsOwnNamespace } from './native-params.ts';
 import { compileNativeSchema } from './native-schema.ts';
 import { mayDefer } from '../policy/deferral/deferral.ts';
@@ -147,7 +154,10 @@ function pairOf(
   const { match, enforcement } = policy;
   const { apiGroups, apiVersions, resources, namespaceSelector, objectSelector } = match;
   const changes = part === 'changes';
-  const operations = match.operations.filter((operation) => !changes || writes(operation));
+  const judged = enforced.filter((one) => (one.part === 'changes') === changes);
+  const operations = match.operations.filter((operation) =>
+    judged.some((one) => isOf(operation, one, match)),
+  );
   const metadata = {
     name: `${policy.name}.${part}${NAME_ENDING}`,
     labels: { 'app.kubernetes.io/managed-by': 'gatehouse' },
@@ -190,6 +200,17 @@ function pairOf(
           }),
     },
   ];
+}
+
+/** The webhook isn't called for other operations, so that a match condition that fails refuses none of their requests. */
+function isOf(
+  operation: Operation,
+  { check, part }: { readonly check: string; readonly part: NativePart },
+  { matchConditions }: CompiledPolicy['match'],
+): boolean {
+  if (part === 'changes') return writes(operation);
+  if (matchConditions.length === 0) return true;
+  return check.startsWith('immutable ') ? operation === 'UPDATE' : writes(operation) || check !== 'schema';
 }
 
 const asPatch = (expression: string) => ({ patchType: 'JSONPatch', jsonPatch: { expression } });
@@ -313,14 +334,14 @@ function warningProblem(
 ): string | undefined {
   if (messageExpression !== undefined)
     return 'its messageExpression can return a string that the API server replaces, such as an empty string';
-  if (message === '' || message.includes('\n') || message !== message.trim())
+  if (message === '' || message.includes('\n') || message !== trimSpace(message))
     return 'its message is blank, has a line break, or spaces around it';
   return noticeProblem(policy, condition === undefined ? [] : [condition]);
 }
 
 function annotationCheck(policy: CompiledPolicy, { key, value }: CompiledAuditAnnotation): NativeCheck {
   const check = `audit annotation ${key}`;
-  const problem = noticeProblem(policy, [value]);
+  const problem = noticeProblem(policy, [value], TEXTS);
   if (problem !== undefined) return inWebhook(check, problem);
   const { type, expression } = value.program;
   if (type !== 'string' && type !== 'null')
@@ -336,7 +357,11 @@ function annotationCheck(policy: CompiledPolicy, { key, value }: CompiledAuditAn
 
 const LONGEST_EXPRESSION = 5 * 1024;
 
-function noticeProblem(policy: CompiledPolicy, parts: readonly CompiledExpression[]): string | undefined {
+function noticeProblem(
+  policy: CompiledPolicy,
+  parts: readonly CompiledExpression[],
+  harmless?: readonly string[],
+): string | undefined {
   if (parts.some(({ reads }) => reads.params)) return 'it reads params';
-  return expressionProblem(policy, parts);
+  return numberProblem(policy, parts, harmless) ?? expressionProblem(policy, parts);
 }

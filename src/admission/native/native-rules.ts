@@ -1,5 +1,6 @@
 import { compileCel, onCelError, readsField } from '../../cel/cel.ts';
 import { MUTATION_MESSAGES } from '../../cel/compile/compiler.ts';
+import { trimSpace } from '../../cel/library/text.ts';
 import type { CompiledPolicy, CompiledRule } from '../policy/compiled-policy.ts';
 import { KEEP } from '../policy/immutable/immutable.ts';
 import { fixedMessage, LONGEST_MADE_MESSAGE } from '../policy/rules/rules.ts';
@@ -45,7 +46,7 @@ function problemOf(policy: CompiledPolicy, rule: CompiledRule): string | undefin
   const { expression, message, messageExpression, reason } = rule;
   if (reason === 'Unauthorized') return 'the API server does not support the reason Unauthorized';
   if (message?.includes('\n') === true) return 'its message has a line break';
-  if (message !== undefined && (message === '' || message !== message.trim()))
+  if (message !== undefined && (message === '' || message !== trimSpace(message)))
     return 'its message is blank, or has spaces around it';
   if (expression.reads.params) {
     const problem = paramsProblem(policy);

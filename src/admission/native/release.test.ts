@@ -139,11 +139,18 @@ test.each([
 ])('the condition and the webhook agree about an exception that expires, for %j', (objectSelector) => {
   const exceptions = [{ name: 'e', reason: 'r', objectSelector, expiresAt: '2026-12-31T00:00:00Z' }];
   const policy = policyOf({ validate: RULES, exceptions });
-  const left = compileCel(leftCondition(policy, []) ?? '', { object: 'dyn', oldObject: 'dyn' });
+  const left = compileCel(leftCondition(policy, []) ?? '', {
+    object: 'dyn',
+    oldObject: 'dyn',
+    request: 'dyn',
+  });
   const answers = [{}, { labels: { tier: 'gold' } }, { labels: { tier: 'tin' } }].map((metadata) => {
     const object = { metadata };
     const request = { ...updateRequest({}, {}), object, oldObject: {} };
-    return [left.evaluate({ object, oldObject: {} }), isLeftToWebhook(policy, [], request)];
+    const ofKind = (resource: string) =>
+      left.evaluate({ object, oldObject: {}, request: { resource: { resource } } });
+    expect(ofKind('others')).toBe(false);
+    return [ofKind('servers'), isLeftToWebhook(policy, [], request)];
   });
   expect(new Set(answers.flat())).toEqual(new Set([true, false]));
   for (const [byCondition, byWebhook] of answers) expect(byCondition).toBe(byWebhook);
@@ -161,6 +168,21 @@ test('a policy whose defaults the API server fills has a mutating entry only for
   const match = { apiGroups: ['infra.example.com'], resources: ['servers'], operations: ['CREATE' as const] };
   expect(entries(policyOf({ match, defaults }))).toEqual([]);
   expect(entries(policyOf({ defaults, owners: { preserve: true } }))).toEqual([[false, undefined]]);
+});
+
+test.each([
+  ['for updates only, as the webhook', {}, ['UPDATE']],
+  [
+    'for all operations, if the webhook makes notices for all',
+    { warnings: [{ message: 'a' }] },
+    ['CREATE', 'UPDATE'],
+  ],
+])('the API server judges a policy about immutable fields %s', (_what, more, operations) => {
+  const matchConditions = [{ name: 'small', expression: 'object.spec.units < 5' }];
+  const match = { apiGroups: ['infra.example.com'], resources: ['servers'], matchConditions };
+  const policy = policyOf({ match, validate: { immutable: ['spec.tier'] }, ...more });
+  const [pair] = compileNative(policy, { ownNamespace: 'g', restorers: [], others: [] }).pairs;
+  expect(pair?.policy).toMatchObject({ spec: { matchConstraints: { resourceRules: [{ operations }] } } });
 });
 
 test('the webhook fills the defaults of objects that are being deleted', () => {
@@ -189,6 +211,12 @@ test.each<[JsonObject, JsonObject, boolean]>([
     expect(expression.evaluate({ variables: { [variable]: [value] } })).toBe(!holds);
   },
 );
+
+test('a warning that adds numbers of unknown type stays in the webhook', () => {
+  const warnings = [{ condition: 'object.spec.units + object.spec.spare > 5', message: 'many' }];
+  const { checks } = compileNative(policyOf({ warnings }), { ownNamespace: 'g', restorers: [], others: [] });
+  expect(checks).toMatchObject([{ check: 'warnings', by: 'Webhook' }]);
+});
 
 test('an audit annotation that is too long for the API server stays in the webhook', () => {
   const enforcerOf = (bytes: number) => {

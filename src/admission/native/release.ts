@@ -3,6 +3,7 @@ import { isEverybody, isPrincipal, type Principal } from '../../api/principals.t
 import type { AdmissionPolicyStatus } from '../../api/admission-policy.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import type { CompiledPolicy } from '../policy/compiled-policy.ts';
+import { splitResource } from '../policy/match/resource-pattern.ts';
 import type { AdmissionRequest } from '../review/request.ts';
 import { inWebhook, type NativeCheck, type NativePart, type WebhookCheck } from './native-check.ts';
 import { valueIn } from '../../json/json.ts';
@@ -101,10 +102,12 @@ export function leftByOthers(
 
 /** A condition for the requests that compiled policies always leave to the webhook; undefined: none. */
 export function leftCondition(policy: CompiledPolicy, restorers: readonly Principal[]): string | undefined {
-  const changesObjects = policy.match.operations.some((one) => one === 'UPDATE' || one === 'DELETE');
-  const parts = [
-    ...(changesObjects ? [IS_DELETED] : []),
-    ...leftByOthers(restorers, compileNativeExceptions(policy).expiring),
-  ];
+  const { operations, resources } = policy.match;
+  const changesObjects = operations.some((one) => one === 'UPDATE' || one === 'DELETE');
+  const names = JSON.stringify([...new Set(resources.map((one) => splitResource(one).resource))]);
+  // Other policies of the webhook entry need not wait for Gatehouse because of these exceptions.
+  const isOwn = names.includes('"*"') ? '' : `request.resource.resource in ${names} && `;
+  const expiring = compileNativeExceptions(policy).expiring.map((condition) => `${isOwn}(${condition})`);
+  const parts = [...(changesObjects ? [IS_DELETED] : []), ...leftByOthers(restorers, expiring)];
   return parts.length === 0 ? undefined : parts.join(' || ');
 }

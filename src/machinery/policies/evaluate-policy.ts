@@ -1,5 +1,6 @@
 import { CelCostError } from '../../cel/cel-error.ts';
 import { authorizerValues, type CelAuthorize } from '../../cel/library/authorizer.ts';
+import { trimSpace } from '../../cel/library/text.ts';
 import { CelError } from '../../cel/cel.ts';
 import { CEL_COST_LIMIT, celValue, createCelBudget, lazyCelMap } from '../../cel/values/values.ts';
 import { type ApiObject, toJson } from '../api-object.ts';
@@ -71,7 +72,7 @@ export function evaluatePolicy(
     const result = outcome(expression, annotating);
     if (result.kind === 'exhausted') return { ...NOTHING, failures: broken([result.message]) };
     if (result.kind === 'error') auditErrors.push(...broken([result.message]));
-    const value = result.kind === 'value' && typeof result.value === 'string' ? result.value.trim() : '';
+    const value = result.kind === 'value' && typeof result.value === 'string' ? trimSpace(result.value) : '';
     if (value !== '') annotations.push([key, cut(value)]);
   }
   return { failures, auditAnnotations: annotations, auditErrors };
@@ -184,7 +185,7 @@ function evaluateMessages({ validations }: PolicyExpressions, evaluation: Evalua
 }
 
 function messageOf({ expression, message }: Validation, evaluated: unknown): string {
-  const otherwise = message.trim() === '' ? `failed expression: ${expression.text}` : message.trim();
-  const text = typeof evaluated === 'string' ? evaluated.trim() : '';
+  const otherwise = trimSpace(message) || `failed expression: ${expression.text}`;
+  const text = typeof evaluated === 'string' ? trimSpace(evaluated) : '';
   return text === '' || text.includes('\n') || Buffer.byteLength(text) > LONGEST_MESSAGE ? otherwise : text;
 }

@@ -19,7 +19,7 @@ export interface Verdict {
 }
 
 export const NOTHING: Verdict = { refusals: [], warnings: [], annotations: {} };
-const UNEVALUATED = 'an expression that cannot be evaluated';
+export const UNEVALUATED = 'an expression that cannot be evaluated';
 
 /** Each pair states the match conditions. */
 export const distinct = (messages: readonly string[]): readonly string[] => [...new Set(messages)].toSorted();

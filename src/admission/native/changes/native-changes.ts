@@ -161,7 +161,7 @@ function defaultProblem(policy: CompiledPolicy, rule: CompiledDefault): string |
 }
 
 /** A text of a whole number differs only from 1,000,000, as 1e+06. */
-const TEXTS = ['string', 'format'];
+export const TEXTS = ['string', 'format'];
 
 /** Like `fill` in ../../../json/field-path.ts, never changes what is present. */
 const defaultPatches = (policy: CompiledPolicy, rule: CompiledDefault): string =>

@@ -1,4 +1,4 @@
-// Recorded from Kubernetes v1.37.2 by scripts/record-subresources.ts: do not edit.
+// Recorded from Kubernetes v1.30.14 and v1.37.2 by scripts/record-subresources.ts: do not edit.
 
 /**
  * What requests for the subresources of built-in kinds change: the operation, whether they carry the object's own kind, the

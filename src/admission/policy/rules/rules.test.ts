@@ -56,6 +56,7 @@ describe('a rule', () => {
   test.each([
     ['fails', 'object.spec.nothing'],
     ['is empty', '"  "'],
+    ['has nothing but the spaces of Go', '"\\u0085"'],
   ])('uses its message if its messageExpression %s', async (_what, messageExpression) => {
     const decision = await decide(rule('false', { message: 'never', messageExpression }));
     expect(messageOf(decision)).toBe('never (policy servers)');

@@ -1,6 +1,7 @@
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
 import { type CelError, onCelError } from '../../../cel/cel.ts';
 import { CelCostError } from '../../../cel/cel-error.ts';
+import { trimSpace } from '../../../cel/library/text.ts';
 import type {
   CompiledAuditAnnotation,
   CompiledPolicy,
@@ -139,7 +140,7 @@ function violation(policy: CompiledPolicy, rule: CompiledRule, message: string):
 function messageOf(rule: CompiledRule, evaluate: Evaluate): string {
   const { messageExpression } = rule;
   const made = messageExpression === undefined ? undefined : attempt(evaluate, messageExpression);
-  const text = made?.kind === 'value' && typeof made.value === 'string' ? made.value.trim() : '';
+  const text = made?.kind === 'value' && typeof made.value === 'string' ? trimSpace(made.value) : '';
   return isUsable(text) ? text : fixedMessage(rule);
 }
 
@@ -251,7 +252,7 @@ export function evaluateNotices(
     return typeof text === 'string' && text !== '' ? [text] : [];
   });
   const auditAnnotations = policy.auditAnnotations.flatMap(({ key, value }): readonly [string, string][] => {
-    const text = annotationText(valueOf(value, key)).trim();
+    const text = trimSpace(annotationText(valueOf(value, key)));
     return text === ''
       ? []
       : [[key, Buffer.byteLength(text) > LONGEST_VALUE ? shorten(text, LONGEST_VALUE) : text]];
