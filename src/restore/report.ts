@@ -46,6 +46,15 @@ export function toSweepStatus(
   };
 }
 
+/** Undefined if unknown: before the first sweep, or if a sweep could not read a kind and found nothing in the others. */
+export function knownViolations(status: RestoreWindowStatus | undefined): number | undefined {
+  const total = status?.violations?.total;
+  const isIncomplete = status?.conditions?.some(
+    (one) => one.type === 'SweepComplete' && one.status === 'False',
+  );
+  return total === 0 && isIncomplete === true ? undefined : total;
+}
+
 export function withDates(
   { violations, finishedAt }: Pick<SweepResult, 'violations' | 'finishedAt'>,
   before: readonly Violation[],

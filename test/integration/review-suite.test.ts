@@ -104,7 +104,7 @@ test('failures in JSON and JUnit XML show the expected and the actual result', a
       },
     ],
   });
-  expect(formatJunit(suitesJunit(suites))).toContain(
+  expect(formatJunit('review', suitesJunit(suites))).toContain(
     `<failure message="decision: expected deny, received allow">decision: expected deny, received allow\nat ${file}:3</failure>`,
   );
 });

@@ -66,6 +66,21 @@ test.each([
   expect([code, stdout, help, further]).toEqual([2, '', `See ${command} --help`, []]);
 });
 
+test('a rehearsal of an empty archive is an error in each format', async () => {
+  const archive = join(folder, 'nightly.tar.gz');
+  writeFileSync(archive, '');
+  const message = `${archive}: contains no Kubernetes objects, so nothing was rehearsed`;
+  const rehearse = (output: string) => runGatehouse(['restore', 'rehearse', archive, '-o', output]);
+  expect(await rehearse('table')).toEqual({ code: 2, stdout: '', stderr: `error: ${message}\n` });
+  const json = await rehearse('json');
+  expect([json.code, JSON.parse(json.stdout)]).toEqual([2, { kind: 'Rehearsal', error: message }]);
+  const junit = await rehearse('junit');
+  expect(junit.stdout).toContain(
+    '<testsuites name="gatehouse restore rehearse" tests="1" failures="0" errors="1"',
+  );
+  expect([junit.code, junit.stdout]).toEqual([2, expect.stringContaining(`<error message="${message}"/>`)]);
+});
+
 test('help of a nested command is the help of that command', async () => {
   const { code, stdout } = await runGatehouse(['help', 'restore', 'open']);
   expect([code, stdout.split('\n', 1)]).toEqual([0, ['Usage: gatehouse restore open [options] [name]']]);

@@ -58,6 +58,7 @@ interface Scene {
   readonly read?: RehearsalInput['objects'];
   readonly own?: readonly JsonObject[];
   readonly existing?: readonly JsonObject[];
+  readonly unread?: RehearsalInput['unread'];
   readonly flags?: Partial<RehearseFlags>;
 }
 
@@ -66,10 +67,11 @@ export async function rehearsed({
   read = placed(backup),
   own = [],
   existing = CRDS,
+  unread = [],
   flags = {},
 }: Scene) {
   const { findings, outcomes, notes } = await rehearseRestore(
-    toInput({ objects: read, notes: [] }, { policies: placed(own), existing: placed(existing) }),
+    toInput({ objects: read, notes: [], unread }, { policies: placed(own), existing: placed(existing) }),
     {
       namespaceMappings: [],
       existingResourcePolicy: 'none',

@@ -9,7 +9,7 @@ import {
   statSync,
 } from 'node:fs';
 import { join, relative, sep } from 'node:path';
-import { Transform } from 'node:stream';
+import { PassThrough, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import { extract } from 'tar-stream';
@@ -32,14 +32,16 @@ export function isVeleroBackup(path: string): boolean {
   if (stats === undefined) return false;
   if (stats.isDirectory())
     return statSync(join(path, 'resources'), { throwIfNoEntry: false })?.isDirectory() === true;
-  return isGzip(path);
+  return archiveFormat(path) !== undefined;
 }
 
-function isGzip(path: string): boolean {
+function archiveFormat(path: string): 'gzip' | 'tar' | undefined {
   const file = openSync(path, 'r');
   try {
-    const start = Buffer.alloc(2);
-    return readSync(file, start, 0, 2, 0) === 2 && start[0] === 0x1f && start[1] === 0x8b;
+    const start = Buffer.alloc(512);
+    readSync(file, start, 0, 512, 0);
+    if (start[0] === 0x1f && start[1] === 0x8b) return 'gzip';
+    return start.toString('latin1', 257, 262) === 'ustar' ? 'tar' : undefined;
   } finally {
     closeSync(file);
   }
@@ -52,9 +54,12 @@ export async function readBackup(path: string, limits: BackupLimits = BACKUP_LIM
     else await readArchive(path, collector, limits);
     return collector.finish();
   } catch (error) {
-    throw new UnusableBackup(`${path}: ${messageOf(error)}`, { cause: error });
+    throw unusable(path, error);
   }
 }
+
+/** Without a cause: the command prints causes, and the message contains it. */
+const unusable = (path: string, error: unknown) => new UnusableBackup(`${path}: ${messageOf(error)}`);
 
 function createMeter(limits: BackupLimits) {
   let [files, bytes] = [0, 0];
@@ -86,6 +91,7 @@ async function readArchive(path: string, collector: BackupCollector, limits: Bac
       }
     },
   });
+  const unpacked = archiveFormat(path) === 'tar' ? new PassThrough() : createGunzip();
   const parser = extract();
   const read = async (): Promise<void> => {
     for await (const entry of parser) {
@@ -106,7 +112,7 @@ async function readArchive(path: string, collector: BackupCollector, limits: Bac
     parser.destroy(error as Error);
     throw error;
   });
-  await Promise.all([pipeline(createReadStream(path), createGunzip(), counted, parser), reading]);
+  await Promise.all([pipeline(createReadStream(path), unpacked, counted, parser), reading]);
 }
 
 function readFolder(root: string, collector: BackupCollector, limits: BackupLimits): void {
@@ -164,7 +170,7 @@ function reading<T>(path: string, read: () => T): T {
   try {
     return read();
   } catch (error) {
-    throw new UnusableBackup(`${path}: ${messageOf(error)}`, { cause: error });
+    throw unusable(path, error);
   }
 }
 

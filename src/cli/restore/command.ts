@@ -27,7 +27,7 @@ Examples:
   gatehouse restore close nightly --wait                                     after the restore; waits for the report
 
 Exit code: 0 success, 1 refused or failed (close --wait, status --watch: or violations remain; rehearse: problems found),
-2 wrong usage (rehearse: or the input cannot be used).`;
+2 wrong usage (rehearse: or nothing was rehearsed, or a part could not be read).`;
 
 function addOpen(restore: Command): void {
   addClusterFlags(restore.command('open [name]'))

@@ -73,7 +73,7 @@ test('windows are listed with their source, newest first', () => {
   expect(formatList([drill(), detected], 'table').replaceAll(/ {3,}/g, ' | ')).toBe(
     `NAME | SOURCE | PHASE | SINCE | EXPIRES | VIOLATIONS | RELINKED
 velero-0123 | velero: Restore velero/r1 | CompletedWithViolations | 2026-11-21T11:00:00Z | 2026-11-21T12:00:00Z | 2 | 3
-drill | Manual | Pending | 2026-11-21T10:00:00Z | 2026-11-21T12:00:00Z | – | –
+drill | Manual | Pending | 2026-11-21T10:00:00Z | 2026-11-21T12:00:00Z | unknown | –
 `,
   );
   expect(parse(formatList([drill()], 'yaml'))).toMatchObject({
@@ -150,6 +150,11 @@ test('owner references are shown with their result and how to approve them', () 
 });
 
 const unread = { ...swept(0, []), ...conditioned('SweepComplete', 'KindUnreadable', 'racks: 403') };
+
+test('a sweep that could not read a kind and found nothing has an unknown number of violations', () => {
+  expect(formatList([drill(unread)], 'table')).toMatch(/ unknown +–$/m);
+  expect(formatList([drill(unread)], 'json')).not.toContain('"violations"');
+});
 
 test.each<readonly [string, RestoreWindowStatus | undefined]>([
   ['check its pods', undefined],

@@ -5,6 +5,7 @@ import { uniqueBy } from '../../json/json.ts';
 import { objectKey } from '../../json/kube-object.ts';
 import type { RelinkItem, RestoreReport } from '../../api/restore-findings.ts';
 import type { RestoreWindow, Violation } from '../../api/restore-window.ts';
+import { knownViolations } from '../../restore/report.ts';
 import { OPENED_BY } from '../../restore/window.ts';
 import type { OutputFormat } from '../terminal/options.ts';
 import { formatData, formatTable, type Row } from '../terminal/output.ts';
@@ -23,7 +24,7 @@ export function summaryOf({ metadata, spec, status }: RestoreWindow) {
     expiresAt: spec.expiresAt,
     closedAt: status?.closedAt,
     closeReason: status?.closeReason,
-    violations: status?.violations?.total,
+    violations: knownViolations(status),
     relinked: status?.relink?.linked,
   };
 }
@@ -72,7 +73,7 @@ export function formatList(windows: readonly RestoreWindow[], format: OutputForm
   const hidden = new Set(closed.slice(MAX_CLOSED));
   const shown = summaries.filter((one) => !hidden.has(one));
   const rows = shown.map(({ name, source, phase, since, expiresAt, violations, relinked }) => ({
-    cells: [name, source, phase, brief(since), brief(expiresAt), count(violations)],
+    cells: [name, source, phase, brief(since), brief(expiresAt), violations?.toString() ?? 'unknown'],
     lines: [count(relinked)],
   }));
   const more =

@@ -146,10 +146,17 @@ function describeGuess({ group, version, kind, resource, namespaced }: ResourceT
 function unserved(object: JsonObject, registry: ResourceRegistry): string {
   const versions = versionsOf(object, registry);
   const kind = textIn(object, 'kind');
-  if (versions.length === 0)
-    return `${textIn(object, 'apiVersion')} ${kind} is not served: its CustomResourceDefinition is missing`;
+  if (versions.length === 0) {
+    const why = isBuiltInGroup(groupOf(object), registry)
+      ? 'Kubernetes does not have this kind any more, or not yet'
+      : 'its CustomResourceDefinition is missing';
+    return `${textIn(object, 'apiVersion')} ${kind} is not served: ${why}`;
+  }
   return `${kind} is not served in ${textIn(object, 'apiVersion')}, only in ${versions.join(', ')}`;
 }
+
+const isBuiltInGroup = (group: string, registry: ResourceRegistry): boolean =>
+  !group.includes('.') || registry.all().some((type) => type.group === group && !type.custom);
 
 function versionsOf(object: JsonObject, registry: ResourceRegistry): readonly string[] {
   const group = groupOf(object);
@@ -162,32 +169,44 @@ function versionsOf(object: JsonObject, registry: ResourceRegistry): readonly st
 
 export const groupOf = (object: JsonObject): string => splitApiVersion(textIn(object, 'apiVersion')).group;
 
+/** With their short names. */
 const NAMESPACED: Readonly<Record<string, readonly string[]>> = {
-  v1: 'Binding LimitRange PersistentVolumeClaim PodTemplate ReplicationController ResourceQuota'.split(' '),
-  'apps/v1': ['ControllerRevision', 'DaemonSet', 'StatefulSet'],
-  'autoscaling/v1': ['HorizontalPodAutoscaler'],
-  'autoscaling/v2': ['HorizontalPodAutoscaler'],
-  'batch/v1': ['CronJob', 'Job'],
+  v1: 'Binding LimitRange/limits PersistentVolumeClaim/pvc PodTemplate ReplicationController/rc ResourceQuota/quota'.split(
+    ' ',
+  ),
+  'apps/v1': ['ControllerRevision', 'DaemonSet/ds', 'StatefulSet/sts'],
+  'autoscaling/v1': ['HorizontalPodAutoscaler/hpa'],
+  'autoscaling/v2': ['HorizontalPodAutoscaler/hpa'],
+  'batch/v1': ['CronJob/cj', 'Job'],
   'certificates.k8s.io/v1': ['PodCertificateRequest'],
   'resource.k8s.io/v1': ['ResourceClaim', 'ResourceClaimTemplate'],
   'storage.k8s.io/v1': ['CSIStorageCapacity'],
 };
 
 const CLUSTER_SCOPED: Readonly<Record<string, readonly string[]>> = {
-  v1: ['Node', 'PersistentVolume'],
-  'certificates.k8s.io/v1': ['CertificateSigningRequest'],
+  v1: ['Node/no', 'PersistentVolume/pv'],
+  'certificates.k8s.io/v1': ['CertificateSigningRequest/csr'],
   'flowcontrol.apiserver.k8s.io/v1': ['FlowSchema', 'PriorityLevelConfiguration'],
   'networking.k8s.io/v1': ['IngressClass', 'IPAddress', 'ServiceCIDR'],
   'node.k8s.io/v1': ['RuntimeClass'],
   'resource.k8s.io/v1': ['DeviceClass', 'DeviceTaintRule', 'ResourceSlice'],
-  'scheduling.k8s.io/v1': ['PriorityClass'],
+  'scheduling.k8s.io/v1': ['PriorityClass/pc'],
   'storagemigration.k8s.io/v1': ['StorageVersionMigration'],
-  'storage.k8s.io/v1': ['CSIDriver', 'CSINode', 'StorageClass', 'VolumeAttachment', 'VolumeAttributesClass'],
+  'storage.k8s.io/v1': [
+    'CSIDriver',
+    'CSINode',
+    'StorageClass/sc',
+    'VolumeAttachment',
+    'VolumeAttributesClass/vac',
+  ],
 };
 
 /** Built-in kinds that the machinery does not serve: only their names. @see `kubectl api-resources` of Kubernetes 1.37 */
 const FURTHER_BUILT_IN_KINDS = [NAMESPACED, CLUSTER_SCOPED].flatMap((table) =>
   Object.entries(table).flatMap(([apiVersion, kinds]) =>
-    kinds.map((kind) => toType(apiVersion, kind, table === NAMESPACED, false)),
+    kinds.map((names) => {
+      const [kind = '', ...shortNames] = names.split('/');
+      return { ...toType(apiVersion, kind, table === NAMESPACED, false), shortNames };
+    }),
   ),
 );

@@ -44,7 +44,7 @@ export async function review(flags: ReviewFlags): Promise<ExitCode> {
     const text = {
       table: result.table,
       json: () => formatJson(result.json()),
-      junit: () => formatJunit(result.junit()),
+      junit: () => formatJunit('review', result.junit()),
     }[flags.output]();
     for (const note of result.notes) console.error(`note: ${note}`);
     await print(text);

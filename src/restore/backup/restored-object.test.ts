@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { mergeDiff, restoredObject } from './restored-object.ts';
+import { mergeDiff, repairedDefinition, restoredObject } from './restored-object.ts';
 
 const metadata = {
   name: 'db',
@@ -46,6 +46,33 @@ test('Velero drops what belonged to the old object, maps the namespace and adds 
       },
     },
     spec: { cpus: 2 },
+  });
+});
+
+test('Velero maps the namespaces of subjects', () => {
+  const subjects = [
+    { kind: 'ServiceAccount', namespace: 'shop', name: 'a' },
+    { kind: 'User', name: 'shop' },
+  ];
+  const resource = { group: 'rbac.authorization.k8s.io', resource: 'rolebindings' };
+  const names = { backup: 'b', restore: 'r', namespaceMapping: { shop: 'copy' } };
+  const binding = { ...item, resource, object: { ...object, subjects } };
+  expect(restoredObject(binding, names).subjects).toEqual([
+    { ...subjects[0], namespace: 'copy' },
+    subjects[1],
+  ]);
+});
+
+test('Velero sets preserveUnknownFields in the schemas of a CRD, because v1 does not allow it', () => {
+  const version = { name: 'v1', schema: { openAPIV3Schema: { type: 'object' } } };
+  const crd = { spec: { group: 'a', preserveUnknownFields: true, versions: [version] } };
+  const openAPIV3Schema = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
+  expect(repairedDefinition(crd)).toEqual({
+    spec: {
+      group: 'a',
+      preserveUnknownFields: false,
+      versions: [{ name: 'v1', schema: { openAPIV3Schema } }],
+    },
   });
 });
 

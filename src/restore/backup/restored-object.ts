@@ -1,5 +1,15 @@
 /** Changes an object of a backup as Velero does before it creates the object. */
-import { isEqual, isJsonObject, objectIn, type JsonObject, type JsonValue } from '../../json/json.ts';
+import {
+  isEqual,
+  isJsonObject,
+  listIn,
+  objectIn,
+  textIn,
+  type JsonObject,
+  type JsonValue,
+} from '../../json/json.ts';
+import { groupResourceName } from '../../json/kube-object.ts';
+import { mergeInto } from '../../json/merge-patch.ts';
 import { veleroName } from '../attribution.ts';
 import type { BackupItem } from './backup.ts';
 
@@ -36,8 +46,10 @@ export const mappedNamespace = (
     ? namespaceMapping[namespace]
     : namespace;
 
-export function restoredObject({ object, namespace }: BackupItem, names: RestoreNames): JsonObject {
-  const bare = stripped(object);
+export function restoredObject({ object, namespace, resource }: BackupItem, names: RestoreNames): JsonObject {
+  const bare = BINDINGS.includes(groupResourceName(resource))
+    ? withMappedSubjects(stripped(object), names)
+    : stripped(object);
   const place = mappedNamespace(namespace, names);
   return {
     ...bare,
@@ -47,6 +59,28 @@ export function restoredObject({ object, namespace }: BackupItem, names: Restore
       labels: { ...objectIn(bare, 'metadata', 'labels'), ...restoreLabels(names) },
     },
   };
+}
+
+const BINDINGS = ['rolebindings', 'clusterrolebindings'].map((name) => `${name}.rbac.authorization.k8s.io`);
+
+function withMappedSubjects(binding: JsonObject, names: RestoreNames): JsonObject {
+  if (!Array.isArray(binding.subjects)) return binding;
+  const subjects = listIn(binding, 'subjects').map((subject) => {
+    const namespace = mappedNamespace(textIn(subject, 'namespace'), names) ?? '';
+    return isJsonObject(subject) && namespace !== '' ? { ...subject, namespace } : subject;
+  });
+  return { ...binding, subjects };
+}
+
+/** v1 CRDs cannot have `preserveUnknownFields: true`, so Velero sets it in their schemas. */
+export function repairedDefinition(definition: JsonObject): JsonObject {
+  const spec = objectIn(definition, 'spec');
+  if (spec.preserveUnknownFields !== true) return definition;
+  const openAPIV3Schema = { 'x-kubernetes-preserve-unknown-fields': true };
+  const versions = listIn(spec, 'versions').map((version) =>
+    isJsonObject(version) ? mergeInto(version, { schema: { openAPIV3Schema } }) : version,
+  );
+  return { ...definition, spec: { ...spec, preserveUnknownFields: false, versions } };
 }
 
 export const restoreLabels = ({ backup, restore }: RestoreNames): Readonly<Record<string, string>> => ({

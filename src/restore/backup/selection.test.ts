@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { JsonObject } from '../../json/json.ts';
 import { parseGroupResource } from './backup.ts';
-import { createSelection, restoreOrder, type SelectionOptions } from './selection.ts';
+import { createSelection, restoreOrder, selectItems, type SelectionOptions } from './selection.ts';
 
 const item = (kind: string, namespace: string | undefined, object: JsonObject = {}) => ({
   resource: parseGroupResource(kind),
@@ -25,7 +25,8 @@ test.each<[string, ReturnType<typeof item>, SelectionOptions, string?]>([
   ['an included namespace', server, only],
   ['all namespaces', zone, { includeNamespaces: ['*'] }],
   ['cluster-scoped objects on request', zone, { ...only, includeClusterResources: true }],
-  ['a resource by its short name', server, { includeResources: ['servers'] }],
+  ['namespaces by a pattern', server, { includeNamespaces: ['lo*', 's?op'] }],
+  ['a resource by a pattern', server, { includeResources: ['*.example.com'] }],
   ['a resource by its full name', server, { includeResources: ['servers.example.com'] }],
   ['matching labels', server, labelled('db')],
   ['no other namespace', server, { includeNamespaces: ['a'] }, 'namespace is excluded'],
@@ -33,7 +34,20 @@ test.each<[string, ReturnType<typeof item>, SelectionOptions, string?]>([
   ['no cluster-scoped object with some namespaces', zone, only, 'cluster-scoped'],
   ['no cluster-scoped object without a namespace', zone, { excludeNamespaces: ['a'] }, 'cluster-scoped'],
   ['no cluster-scoped object on request', zone, { includeClusterResources: false }, 'cluster-scoped'],
-  ['no excluded resource', server, { excludeResources: ['servers'] }, 'resource is excluded'],
+  ['no excluded resource', server, { excludeResources: ['servers.*'] }, 'resource is excluded'],
+  [
+    'no namespace of an excluded pattern',
+    server,
+    { includeNamespaces: ['shop'], excludeNamespaces: ['s*'] },
+    'namespace is excluded',
+  ],
+  ['no cluster-scoped object with a pattern', zone, { includeNamespaces: ['s*'] }, 'cluster-scoped'],
+  [
+    'no resource whose name only starts the same',
+    server,
+    { includeResources: ['servers'] },
+    'resource is excluded',
+  ],
   ['no other resource', server, { includeResources: ['zones'] }, 'resource is excluded'],
   ['no other labels', server, labelled('web'), 'labels do not match'],
   ['no Node', item('nodes', undefined), none, 'never restored'],
@@ -42,6 +56,30 @@ test.each<[string, ReturnType<typeof item>, SelectionOptions, string?]>([
   ['no mirror Pod', mirror, none, 'mirror pod'],
 ])('Velero restores %s', (_what, object, options, reason) => {
   expect(createSelection(options)(object)).toBe(reason);
+});
+
+test('Velero adds the claims and the class of Pods, and the volumes of bound claims', () => {
+  const all = [
+    pod({
+      metadata: { labels: { app: 'db' } },
+      spec: { priorityClassName: 'x', volumes: [{ persistentVolumeClaim: { claimName: 'x' } }] },
+    }),
+    item('priorityclasses.scheduling.k8s.io', undefined),
+    item('persistentvolumeclaims', 'shop', { spec: { volumeName: 'x' }, status: { phase: 'Bound' } }),
+    item('persistentvolumes', undefined),
+    server,
+  ];
+  const kindsOf = (options: SelectionOptions) =>
+    selectItems(all, options).items.map(({ resource }) => resource.resource);
+  const [pods, classes, claims, volumes, servers] = all.map(({ resource }) => resource.resource);
+  expect(kindsOf(only)).toEqual([pods, claims, servers, classes, volumes]);
+  expect(kindsOf({ ...only, includeClusterResources: false })).toEqual([pods, claims, servers]);
+  expect(kindsOf({ ...labelled('db'), excludeResources: ['servers.*'] })).toEqual([
+    pods,
+    classes,
+    claims,
+    volumes,
+  ]);
 });
 
 const ordered = (text: string) => {

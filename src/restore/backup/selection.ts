@@ -1,14 +1,14 @@
 /** Which objects of a backup Velero restores (the include and exclude flags of `velero restore create`), and in which order. */
-import { compareText, type JsonObject, objectIn } from '../../json/json.ts';
-import { type GroupResource, groupResourceName } from '../../json/kube-object.ts';
+import { compareText, type JsonObject, listIn, objectIn, textIn } from '../../json/json.ts';
+import { groupResourceName, objectKey } from '../../json/kube-object.ts';
 import { matchesSelector, type NormalSelector } from '../../json/label-selector.ts';
 import type { BackupItem } from './backup.ts';
 
 export interface SelectionOptions {
-  /** Empty or `*`: all. */
+  /** Patterns. Empty or `*`: all. */
   readonly includeNamespaces?: readonly string[];
   readonly excludeNamespaces?: readonly string[];
-  /** Names such as `servers` or `servers.infra.example.com`. Empty or `*`: all. */
+  /** Patterns of full names such as `servers.infra.example.com`. Empty or `*`: all. */
   readonly includeResources?: readonly string[];
   readonly excludeResources?: readonly string[];
   /** Undefined: only if all namespaces are restored. */
@@ -45,7 +45,7 @@ export function createSelection(options: SelectionOptions): (item: BackupItem) =
   return ({ resource, namespace, name, object }) => {
     const kind = groupResourceName(resource);
     if (NEVER.has(kind)) return 'never restored';
-    if (!resources.selects(...namesOf(resource))) return 'resource is excluded';
+    if (!resources.selects(kind)) return 'resource is excluded';
     if (kind === 'namespaces') return namespaces.selects(name) ? undefined : 'namespace is excluded';
     if (namespace !== undefined && !namespaces.selects(namespace)) return 'namespace is excluded';
     if (namespace === undefined && !(includeClusterResources ?? namespaces.selectsAll))
@@ -55,20 +55,69 @@ export function createSelection(options: SelectionOptions): (item: BackupItem) =
   };
 }
 
-const namesOf = ({ group, resource }: GroupResource): readonly string[] => [
-  resource,
-  groupResourceName({ group, resource }),
-];
-
 function includes(included: readonly string[] = [], excluded: readonly string[] = []) {
-  const [only, not] = [new Set(included), new Set(excluded)];
-  const all = only.size === 0 || only.has('*');
+  const [only, not] = [included.map(globOf), excluded.map(globOf)];
   return {
-    selectsAll: all && not.size === 0,
-    selects: (...names: readonly string[]): boolean =>
-      !not.has('*') && !names.some((one) => not.has(one)) && (all || names.some((one) => only.has(one))),
+    selectsAll: not.length === 0 && included.every((one) => one === '*'),
+    selects: (name: string): boolean =>
+      !not.some((glob) => glob.test(name)) && (only.length === 0 || only.some((glob) => glob.test(name))),
   };
 }
+
+/** `*` also matches dots. @see github.com/gobwas/glob, without its classes and alternatives */
+const globOf = (pattern: string): RegExp =>
+  new RegExp(
+    `^${pattern
+      .replaceAll(/[.+^$()|\\{}[\]]/g, String.raw`\$&`)
+      .replaceAll('*', '.*')
+      .replaceAll('?', '.')}$`,
+  );
+
+/** What Velero restores of a backup, and why it leaves out the rest. */
+export function selectItems(all: readonly BackupItem[], options: SelectionOptions) {
+  const select = createSelection(options);
+  const { includeClusterResources = true } = options;
+  const selectAdditional = createSelection({ ...options, includeClusterResources, selector: undefined });
+  const byName = new Map(all.map((item) => [describeItem(item), item]));
+  const selected = new Set(all.filter((item) => select(item) === undefined));
+  for (const item of selected)
+    // visits the added items, too
+    for (const name of neededBy(item)) {
+      const needed = byName.get(name);
+      if (needed !== undefined && selectAdditional(needed) === undefined) selected.add(needed);
+    }
+  const leftOut = all.filter((item) => !selected.has(item));
+  return { items: [...selected], leftOut: new Map(leftOut.map((item) => [item, select(item) ?? ''])) };
+}
+
+export const describeItem = ({ resource, namespace, name }: Omit<BackupItem, 'object'>): string =>
+  `${groupResourceName(resource)} ${objectKey({ namespace, name })}`;
+
+/** Velero restores them together with the object: the class and claims of a Pod, the volume of a claim. */
+function neededBy({ resource, namespace = '', object }: BackupItem): readonly string[] {
+  const kind = groupResourceName(resource);
+  if (kind === 'persistentvolumeclaims')
+    return textIn(object, 'status', 'phase') === 'Bound'
+      ? [`persistentvolumes ${textIn(object, 'spec', 'volumeName')}`]
+      : [];
+  if (kind !== 'pods') return [];
+  const claims = listIn(object, 'spec', 'volumes').map((volume) =>
+    textIn(volume, 'persistentVolumeClaim', 'claimName'),
+  );
+  return [
+    `priorityclasses.scheduling.k8s.io ${textIn(object, 'spec', 'priorityClassName')}`,
+    ...claims.map((name) => `persistentvolumeclaims ${namespace}/${name}`),
+  ];
+}
+
+export const hasResource = (
+  { includeResources, excludeResources }: SelectionOptions,
+  name: string,
+): boolean => !NEVER.has(name) && includes(includeResources, excludeResources).selects(name);
+
+/** The patterns that match none of the names. */
+export const unmatched = (patterns: readonly string[] = [], names: readonly string[]): readonly string[] =>
+  patterns.filter((pattern) => !names.some((name) => globOf(pattern).test(name)));
 
 function labelsOf(object: JsonObject): Readonly<Record<string, string>> {
   const labels = Object.entries(objectIn(object, 'metadata', 'labels'));

@@ -72,16 +72,16 @@ function windowReadiness(
   updates: readonly ConditionUpdate[],
 ): Readiness {
   const message = (type: string, or: string) => updates.find((one) => one.type === type)?.message ?? or;
-  const found = (or: string) => message('IntegrityVerified', or);
+  const verified = updates.find(({ type }) => type === 'IntegrityVerified');
   switch (phase) {
     case 'Open':
       return { ready: condition('Ready', 'True', 'Open', 'the window is open') };
     case 'Completed':
-      return { ready: condition('Ready', 'True', 'Completed', found('no violation is left')) };
+      return { ready: condition('Ready', 'True', 'Completed', verified?.message ?? 'no violation is left') };
     case 'CompletedWithViolations':
-      return updates.some(({ type, status }) => type === 'IntegrityVerified' && status === 'True')
+      return verified?.status === 'True'
         ? notReady('LinkFailed', message('OwnersRelinked', 'owners could not be linked'))
-        : notReady('ViolationsFound', found('violations are left'));
+        : notReady(verified?.reason ?? 'ViolationsFound', verified?.message ?? 'violations are left');
     case 'Refused':
       return notReady('InvalidSpec', message('Open', 'the spec is not valid'));
     case 'Settling':
@@ -139,7 +139,7 @@ export async function reportSweep(
   const relink = relinked && toRelinkStatus(window.status?.relink, relinked.items);
   const found = relink === undefined ? {} : { relink };
   const { violations, objectsScanned, interim } = result;
-  const read = `${counted(objectsScanned, 'object')} ${objectsScanned === 1 ? 'was' : 'were'} read`;
+  const read = `objects checked for violations: ${objectsScanned}`;
   const complete =
     unreadable.length === 0
       ? condition('SweepComplete', 'True', interim ? 'Interim' : 'Swept', read)

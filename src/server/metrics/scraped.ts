@@ -7,7 +7,7 @@ export interface RestoreWindowFigures {
   readonly source: string;
   readonly open: boolean;
   readonly expiresAt: number;
-  readonly violations: number;
+  readonly violations: number | undefined;
 }
 
 export interface RehearsalFigures {
@@ -97,7 +97,9 @@ export function createScrapedMetrics({ scraped, histogram }: Instruments) {
   scraped(METRICS.windowOpen, () => openWindows().map(({ window, source }) => [{ window, source }, 1]));
   scraped(METRICS.windowExpires, () => openWindows().map(({ window, expiresAt }) => [{ window }, expiresAt]));
   scraped(METRICS.restoreViolations, () =>
-    windows().map(({ window, violations }) => [{ window }, violations]),
+    windows().flatMap(({ window, violations }) =>
+      violations === undefined ? [] : [[{ window }, violations] as const],
+    ),
   );
   const rehearsal = () => source('rehearsal')?.();
   const seconds = (date: Date | undefined) => date && Math.floor(date.getTime() / 1_000);

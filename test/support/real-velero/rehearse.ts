@@ -6,7 +6,9 @@ import { runGatehouse } from '../review-command.ts';
 import type { RestoreSpec } from './server.ts';
 
 interface Printed {
-  readonly findings: readonly Finding[];
+  /** Absent if the restore selects nothing. */
+  readonly findings?: readonly Finding[];
+  readonly error?: string;
 }
 interface Finding {
   readonly severity: 'problem' | 'note';
@@ -33,7 +35,8 @@ export async function rehearsed(
     ...(existingResourcePolicy === undefined ? [] : ['--existing-resource-policy', existingResourcePolicy]),
   ]);
   if (stdout === '') throw new Error(`the rehearsal failed: ${stderr}`);
-  const { findings } = JSON.parse(stdout) as Printed;
+  const { findings = [], error = '' } = JSON.parse(stdout) as Printed;
+  if (error !== '' && !/not found in the backup|nothing was rehearsed/.test(error)) throw new Error(error);
   return findings
     .filter(({ severity }) => severity === 'problem')
     .map(({ reason, object }) => `${reason} ${object}`)

@@ -212,7 +212,7 @@ function restoreWindows({ restoreWindows: part }: StatusReport, style: Style): r
         name,
         { text: phase, tone: phase === 'CompletedWithViolations' ? 'bad' : 'warn' },
         ...[relative(since, style.now), relative(expiresAt, style.now)],
-        violations?.toString() ?? '–',
+        violations?.toString() ?? 'unknown',
       ],
       source,
     ),

@@ -29,6 +29,8 @@ export interface BackedUpObject extends PlacedObject {
 export interface ClusterObjects {
   readonly objects: readonly BackedUpObject[];
   readonly notes: readonly string[];
+  /** For each kind that could not be read. */
+  readonly unread: readonly Finding[];
 }
 
 const LEFT_OUT = ['bindings', 'componentstatuses', 'events', 'events.events.k8s.io'];
@@ -38,27 +40,29 @@ export async function readEverything(cluster: UserCluster): Promise<ClusterObjec
   const groups = ['', ...(await cluster.discovery.groups())].filter(
     (group) => !VIRTUAL_GROUPS.includes(group),
   );
-  const failed: string[] = [];
+  const failed: Finding[] = [];
   const served = await mapConcurrent(groups, AT_ONCE, async (group) => {
     try {
       return await cluster.discovery.servedIn(group);
     } catch (error) {
       // As for kubectl: an aggregated API that is down hides no other API.
       if (!(error instanceof ApiError)) throw error;
-      failed.push(`${group} could not be read: ${messageOf(error)}`);
+      failed.push(notRead(group, error));
       return [];
     }
   });
-  const { objects, notes: unread } = await readKinds(cluster, served.flat());
-  const notes = [...failed, ...unread];
+  const { objects, unread } = await readKinds(cluster, served.flat());
   const kept = objects.filter(({ object }) => isOwn(object) || isBackedUp(object));
   const left = objects.length - kept.length;
   return {
     objects: kept,
-    notes:
-      left === 0 ? notes : [...notes, `${counted(left, 'object')} left out: no backup would contain them`],
+    unread: [...failed, ...unread],
+    notes: left === 0 ? [] : [`${counted(left, 'object')} left out: no backup would contain them`],
   };
 }
+
+const notRead = (name: string, error: unknown): Finding =>
+  problem('NotRead', name, `could not be read, so its problems are unknown: ${messageOf(error)}`);
 
 /** Velero skips labelled objects and objects that are being deleted. */
 const isBackedUp = (object: JsonObject): boolean =>
@@ -71,6 +75,7 @@ const OWN_KINDS = ['admissionpolicies', 'conversionpolicies', 'policyexceptions'
 const ALWAYS = [
   { group: '', resource: 'namespaces' },
   { group: '', resource: 'services' },
+  { group: 'apiregistration.k8s.io', resource: 'apiservices' },
   { group: 'apiextensions.k8s.io', resource: 'customresourcedefinitions' },
   { group: 'admissionregistration.k8s.io', resource: 'mutatingwebhookconfigurations' },
   { group: 'admissionregistration.k8s.io', resource: 'validatingwebhookconfigurations' },
@@ -101,16 +106,21 @@ export async function readTarget(
     cluster,
     others.filter((kind) => !known.has(groupResourceName(kind))),
   );
-  return { objects: [...first.objects, ...rest.objects], notes: [...first.notes, ...rest.notes] };
+  return {
+    objects: [...first.objects, ...rest.objects],
+    notes: [],
+    unread: [...first.unread, ...rest.unread],
+  };
 }
 
 export async function readPolicies(cluster: UserCluster) {
   const definitions = ALWAYS.filter(({ resource }) => resource === 'customresourcedefinitions');
-  const { objects, notes } = await readKinds(
+  const { objects, unread } = await readKinds(
     cluster,
     await resolved(cluster, [...OWN_KINDS, ...definitions]),
   );
-  if (notes.length > 0) throw new Error(notes.join('; '));
+  if (unread.length > 0)
+    throw new Error(unread.map(({ object, message }) => `${object}: ${message}`).join('; '));
   return {
     policies: objects.filter((one) => !isDefinition(one)),
     definitions: objects.filter(isDefinition),
@@ -135,7 +145,7 @@ async function readKinds(
   kinds: readonly Resource[],
 ): Promise<ClusterObjects> {
   const objects: PlacedObject[] = [];
-  const notes: string[] = [];
+  const unread: Finding[] = [];
   const preferred = [...Map.groupBy(kinds, groupResourceName).values()].flatMap((same) => same.slice(0, 1));
   const once = preferred.filter(
     (kind) => !kind.resource.includes('/') && !LEFT_OUT.includes(groupResourceName(kind)),
@@ -152,11 +162,10 @@ async function readKinds(
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       // 404 and 405: the kind cannot be listed, so no backup contains it.
-      if (error.code !== 404 && error.code !== 405)
-        notes.push(`${name} could not be read: ${messageOf(error)}`);
+      if (error.code !== 404 && error.code !== 405) unread.push(notRead(name, error));
     }
   }
-  return { objects, notes };
+  return { objects, notes: [], unread };
 }
 
 const AT_ONCE = 8;

@@ -9,7 +9,9 @@ import {
   type OwnerReference,
   splitApiVersion,
 } from '../../../json/kube-object.ts';
-import { listIn, objectIn, textIn, uniqueBy } from '../../../json/json.ts';
+import { type JsonObject, listIn, objectIn, textIn, uniqueBy } from '../../../json/json.ts';
+import { GROUP } from '../../../api/group.ts';
+import { DEFINITIONS } from '../../../machinery/crd/definition.ts';
 import { governed } from '../../../runtime/policies/policy-kinds.ts';
 import { NEVER } from '../../connect.ts';
 import { describeOutcome, isRestored, type Outcome, type Target } from './replay.ts';
@@ -40,19 +42,23 @@ type Reason =
   | 'Deferred'
   | 'Exists'
   | 'NotPaused'
-  | 'NotTried';
+  | 'NotTried'
+  | 'NotRead';
 
 /** Problems come first. `violations`: what the RestoreWindow of this restore would report. */
 export async function findingsOf(target: Target, outcomes: readonly Outcome[], options: AfterOptions) {
   const swept = await violationsOf(target, outcomes, options);
-  const backedUp = new Set(outcomes.map(({ item }) => groupResourceName(item.resource)));
+  const backup = {
+    kinds: new Set(outcomes.map(({ item }) => groupResourceName(item.resource))),
+    leftOut: options.leftOut,
+  };
   const findings = problemsFirst([
     ...outcomes.flatMap(ofOutcome),
     ...swept.map(({ name, violation }) =>
-      problem(violation.reason, name, describeViolation(violation, target, backedUp)),
+      problem(violation.reason, name, describeViolation(violation, target, backup)),
     ),
     ...lostOwners(target, outcomes),
-    ...foreignWebhooks(target),
+    ...unreachableServices(target),
     ...unpausedWriters(outcomes, target.policies, options),
   ]);
   return { findings, violations: swept.map(({ violation }) => violation) };
@@ -98,7 +104,7 @@ const deferredNote = (object: string, deferred: string): readonly Finding[] =>
 function describeViolation(
   { field, reason, message, policy, target: missing }: Violation,
   { kinds }: Target,
-  backedUp: ReadonlySet<string>,
+  backup: Pick<AfterOptions, 'leftOut'> & { readonly kinds: ReadonlySet<string> },
 ): string {
   const by = `(policy ${policy})`;
   if (missing === undefined) return `${field}: ${message ?? reason} ${by}`;
@@ -107,14 +113,19 @@ function describeViolation(
   const what = `${kind} ${objectKey({ namespace, name })}`;
   if (reason === 'CrossesNamespaceMapping') return `${field}: still references ${what}, not the copy ${by}`;
   const isClusterScoped = kinds.registry.stored(group, resource)?.namespaced === false;
+  const leftOut = backup.leftOut.get(what);
   const hint =
-    isClusterScoped && !backedUp.has(kind)
-      ? `; the backup has no ${kind}: include cluster-scoped resources in the backup`
-      : '';
+    leftOut !== undefined
+      ? `; the backup contains it, but the restore leaves it out: ${leftOut}`
+      : isClusterScoped && !backup.kinds.has(kind)
+        ? `; the backup has no ${kind}: include cluster-scoped resources in the backup`
+        : '';
   return `${field}: ${what} does not exist after the restore ${by}${hint}`;
 }
 
 interface AfterOptions {
+  /** By kind and key: why the restore leaves out an object of the backup. */
+  readonly leftOut: ReadonlyMap<string, string>;
   readonly quiesce: readonly QuiesceRule[];
   readonly namespaceMapping: Readonly<Record<string, string>>;
   readonly now: Date;
@@ -213,28 +224,66 @@ function ownerState(
 const CONFIGURATIONS = ['mutatingwebhookconfigurations', 'validatingwebhookconfigurations'];
 
 const REGISTRATION = 'admissionregistration.k8s.io';
+const API_SERVICES = { group: 'apiregistration.k8s.io', resource: 'apiservices' };
+const OWN_LABELS = ['app.kubernetes.io/name', 'app.kubernetes.io/managed-by'];
 
-/** Other webhooks that refuse writes while their Service does not answer. */
-function foreignWebhooks({ contents }: Target): readonly Finding[] {
-  return CONFIGURATIONS.flatMap((resource) =>
-    contents
-      .list({ group: REGISTRATION, resource })
-      .filter(({ metadata }) => metadata?.labels?.['app.kubernetes.io/name'] !== 'gatehouse')
-      .flatMap((configuration) =>
-        listIn(configuration, 'webhooks').flatMap((webhook) => {
-          const service = objectIn(webhook, 'clientConfig', 'service');
-          const [namespace, name] = [textIn(service, 'namespace'), textIn(service, 'name')];
-          if (name === '' || textIn(webhook, 'failurePolicy') === 'Ignore') return [];
-          const object = `${configuration.metadata?.name ?? ''} ${textIn(webhook, 'name')}`;
-          const exists = contents.find({ group: '', resource: 'services', namespace, name }) !== undefined;
-          const message = exists
-            ? `while the Pods of the Service ${namespace}/${name} are not ready, the writes that it matches are refused: restore them first`
-            : `the Service ${namespace}/${name} is not restored, so the writes that it matches are refused: leave the configuration out, or restore the Service`;
-          return (exists ? note : problem)('WebhookUnreachable', object, message);
-        }),
-      ),
-  );
+/** What the API server needs a Service for, except Gatehouse's. */
+interface Caller {
+  readonly object: string;
+  readonly service: JsonObject;
+  readonly failure: string;
 }
+
+function unreachableServices({ contents }: Target): readonly Finding[] {
+  const callers = [...webhooks(contents), ...conversions(contents), ...aggregatedApis(contents)];
+  return callers.flatMap(({ object, service, failure }) => {
+    const [namespace, name] = [textIn(service, 'namespace'), textIn(service, 'name')];
+    if (name === '') return [];
+    const exists = contents.find({ group: '', resource: 'services', namespace, name }) !== undefined;
+    const message = exists
+      ? `while the Pods of the Service ${namespace}/${name} are not ready, ${failure}: restore them first`
+      : `the Service ${namespace}/${name} is not restored, so ${failure}: restore the Service and its Pods first, or leave this object out`;
+    return (exists ? note : problem)('WebhookUnreachable', object, message);
+  });
+}
+
+const webhooks = (contents: Target['contents']): readonly Caller[] =>
+  CONFIGURATIONS.flatMap((resource) => contents.list({ group: REGISTRATION, resource }))
+    .filter(({ metadata }) => !OWN_LABELS.some((label) => metadata?.labels?.[label] === 'gatehouse'))
+    .flatMap((configuration) =>
+      listIn(configuration, 'webhooks')
+        .filter((webhook) => textIn(webhook, 'failurePolicy') !== 'Ignore')
+        .map((webhook) => ({
+          object: `${configuration.metadata?.name ?? ''} ${textIn(webhook, 'name')}`,
+          service: objectIn(webhook, 'clientConfig', 'service'),
+          failure: 'the writes that it matches are refused',
+        })),
+    );
+
+/** Gatehouse converts the kinds of ConversionPolicies. The API server converts nothing if there is only one version. */
+function conversions(contents: Target['contents']): readonly Caller[] {
+  const converted = new Set(
+    contents.list({ group: GROUP, resource: 'conversionpolicies' }).map((policy) => {
+      const target = objectIn(policy, 'spec', 'target');
+      return groupResourceName({ group: textIn(target, 'apiGroup'), resource: textIn(target, 'resource') });
+    }),
+  );
+  return contents
+    .list(DEFINITIONS)
+    .filter((crd) => listIn(crd, 'spec', 'versions').length > 1 && !converted.has(crd.metadata?.name ?? ''))
+    .map((crd) => ({
+      object: `customresourcedefinitions.${DEFINITIONS.group} ${crd.metadata?.name ?? ''}`,
+      service: objectIn(crd, 'spec', 'conversion', 'webhook', 'clientConfig', 'service'),
+      failure: 'its objects cannot be converted: reads and writes in other versions fail',
+    }));
+}
+
+const aggregatedApis = (contents: Target['contents']): readonly Caller[] =>
+  contents.list(API_SERVICES).map((api) => ({
+    object: `${groupResourceName(API_SERVICES)} ${api.metadata?.name ?? ''}`,
+    service: objectIn(api, 'spec', 'service'),
+    failure: 'requests to this API fail, and no namespace can be deleted',
+  }));
 
 const WORKLOADS = ['deployments.apps', 'statefulsets.apps', 'daemonsets.apps'];
 const RBAC = 'rbac.authorization.k8s.io';

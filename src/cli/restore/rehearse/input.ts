@@ -12,7 +12,7 @@ import { WrongUsage } from '../new-window.ts';
 import { EXCLUDE_FROM_BACKUP_LABEL, GROUP } from '../../../api/group.ts';
 import { textIn } from '../../../json/json.ts';
 import { groupResourceName, objectKey, splitApiVersion, guessPlural } from '../../../json/kube-object.ts';
-import type { BackupItem } from '../../../restore/backup/backup.ts';
+import { type BackupItem, parseGroupResource } from '../../../restore/backup/backup.ts';
 import { isDefinition, type Kinds } from '../../review/kinds.ts';
 import { type PlacedObject, readInputs, UnusableInput } from '../../review/input.ts';
 import { isOwn } from '../../review/policies.ts';
@@ -75,9 +75,29 @@ function parseMapping(pairs: readonly string[]): Readonly<Record<string, string>
   );
 }
 
+/** With the names of resources that Velero looks up in the target: plural, singular or short, with or without a group. */
+export function selectionOf(flags: RehearseFlags, { registry }: Pick<Kinds, 'registry'>): SelectionOptions {
+  const resolve = (name: string): string => {
+    const { group, resource } = parseGroupResource(name.toLowerCase());
+    const named = registry
+      .all()
+      .filter((type) => [type.resource, type.singular, ...type.shortNames].includes(resource));
+    const found =
+      named.find((type) => type.group === group) ?? named.find((type) => type.group.startsWith(group));
+    return found === undefined ? name : groupResourceName(found);
+  };
+  const { includeResources = [], excludeResources = [] } = flags;
+  return {
+    ...flags,
+    includeResources: includeResources.map(resolve),
+    excludeResources: excludeResources.map(resolve),
+    selector: selectorOf(flags.selector),
+  };
+}
+
 const OPERATORS = { in: 'In', notin: 'NotIn', exists: 'Exists', '!': 'DoesNotExist' } as const;
 
-export function selectorOf(text: string | undefined): NormalSelector | undefined {
+function selectorOf(text: string | undefined): NormalSelector | undefined {
   if (text === undefined) return undefined;
   try {
     return {
@@ -105,7 +125,9 @@ export async function readBackedUp(path: string): Promise<ClusterObjects> {
   if (statSync(path, { throwIfNoEntry: false }) === undefined)
     throw new UnusableInput(`${path}: no such file or folder`);
   const objects = isVeleroBackup(path) ? await objectsOfBackup(path) : readInputs([[path]], OPTIONS).flat();
-  return { objects, notes: [] };
+  if (objects.length === 0)
+    throw new UnusableInput(`${path}: contains no Kubernetes objects, so nothing was rehearsed`);
+  return { objects, notes: [], unread: [] };
 }
 
 const OPTIONS = { recursive: true, standardInput: () => '' };
@@ -118,7 +140,7 @@ export function readGiven({ policies, crds, existing }: InputFlags) {
 const DECIDING = ['AdmissionPolicy', 'ConversionPolicy', 'PolicyException', 'RestoreDetector'];
 
 export function toInput(
-  { objects, notes }: ClusterObjects,
+  { objects, notes, unread }: ClusterObjects,
   { policies, existing }: ReturnType<typeof readGiven>,
 ) {
   const backedUp = objects
@@ -138,6 +160,7 @@ export function toInput(
         textIn(object, 'kind') !== 'PolicyException' &&
         textIn(object, 'metadata', 'labels', EXCLUDE_FROM_BACKUP_LABEL) !== 'true',
     ),
+    unread,
     existing,
     notes: [
       ...notes,

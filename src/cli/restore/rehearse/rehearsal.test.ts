@@ -16,6 +16,7 @@ import {
   rehearsed,
   shop,
 } from '../../../../test/support/rehearsed-shops.ts';
+import { problem } from './findings.ts';
 import { shippedDetector, windowOf } from './rehearsal.ts';
 
 const REFERRING = policy({ validate: REFERENCE });
@@ -79,6 +80,51 @@ test('a target that the backup lacks is reported, with what to do about cluster-
   );
 });
 
+test('a target that the restore leaves out is reported with the reason', async () => {
+  const backup = [shop('a', { zone: 'red' }), object('Zone', 'red')];
+  const [line] = await linesOf({ backup, own: [REFERRING], flags: { includeNamespaces: ['east'] } });
+  expect(line).toMatch(/; the backup contains it, but the restore leaves it out: cluster-scoped$/);
+});
+
+test('a namespace that is being deleted in the target loses its objects', async () => {
+  const metadata = { name: 'east', deletionTimestamp: '2026-11-27T11:00:00Z' };
+  const existing = [...CRDS, { apiVersion: 'v1', kind: 'Namespace', metadata }];
+  expect(await linesOf({ backup: [shop('a')], existing })).toEqual([
+    'problem Refused shops.shop.example.com east/a: the namespace east is being deleted in the target: Velero waits 10 minutes, then omits its objects; restore after the deletion',
+  ]);
+});
+
+test('conversion webhooks and APIs whose Service is missing are reported, those of Gatehouse are not', async () => {
+  const service = { namespace: 'ops', name: 'gone' };
+  const labels = { 'app.kubernetes.io/managed-by': 'gatehouse' };
+  const webhook = { name: 'own.gatehouse.dev', clientConfig: { service } };
+  const webhooks = { apiVersion: 'admissionregistration.k8s.io/v1', kind: 'ValidatingWebhookConfiguration' };
+  const api = {
+    apiVersion: 'apiregistration.k8s.io/v1',
+    kind: 'APIService',
+    metadata: { name: 'v1.a.example.com' },
+  };
+  const withService = JSON.parse(
+    JSON.stringify(converted).replace(
+      '"url":"https://conversion.example.com/"',
+      `"service":${JSON.stringify(service)}`,
+    ),
+  ) as JsonObject;
+  const scene = {
+    backup: [shop('a')],
+    existing: [
+      ...[withService, zones, { ...api, spec: { service } }],
+      { ...webhooks, metadata: { name: 'own', labels }, webhooks: [webhook] },
+    ],
+  };
+  const missing = 'the Service ops/gone is not restored, so';
+  const ofApi = `problem WebhookUnreachable apiservices.apiregistration.k8s.io v1.a.example.com: ${missing} requests`;
+  const ofCrd = `problem WebhookUnreachable customresourcedefinitions.apiextensions.k8s.io shops.shop.example.com: ${missing} its objects`;
+  const starts = (await linesOf(scene)).map((line) => line.replace(/(requests|objects) .*/, '$1'));
+  expect(starts).toEqual([ofCrd, ofApi]);
+  expect(await linesOf({ ...scene, own: [conversion] })).toEqual([expect.stringContaining(ofApi)]);
+});
+
 test('a rule that is not deferred refuses; the second write, with managedFields, counts too', async () => {
   const backup = [shop('a', { size: 9 })];
   expect(await linesOf({ backup, own: [rule('object.spec.size < 5')] })).toEqual([
@@ -104,8 +150,10 @@ test('duplicates are reported, even of existing objects', async () => {
 test('kinds and versions that the target does not serve are reported', async () => {
   const old = { ...shop('a'), apiVersion: `${GROUP}/v1beta1` };
   const cart = { ...object('Cart', 'c'), metadata: { name: 'c' } };
-  expect(await linesOf({ backup: [old, cart] })).toEqual([
+  const removed = { apiVersion: 'policy/v1beta1', kind: 'PodSecurityPolicy', metadata: { name: 'p' } };
+  expect(await linesOf({ backup: [old, cart, removed] })).toEqual([
     'problem NotServed carts.shop.example.com c: shop.example.com/v1 Cart is not served: its CustomResourceDefinition is missing',
+    'problem NotServed podsecuritypolicies.policy p: policy/v1beta1 PodSecurityPolicy is not served: Kubernetes does not have this kind any more, or not yet',
     'problem NotServed shops.shop.example.com east/a: Shop is not served in shop.example.com/v1beta1, only in shop.example.com/v1',
   ]);
 });
@@ -322,11 +370,46 @@ test('policies and detectors that are not ready in the cluster are reported', as
       status: { conditions: [{ ...condition, lastTransitionTime: '2026-11-27T11:00:00Z' }] },
     };
   };
-  const { notes } = await rehearsed({ own: [having('Ready', REFERRING), having('Watching', detectorOf())] });
+  const { notes } = await rehearsed({
+    backup: [shop('a')],
+    own: [having('Ready', REFERRING), having('Watching', detectorOf())],
+  });
   expect(notes).toEqual([
     'AdmissionPolicy shops is not ready: kubectl describe admissionpolicy shops',
     'RestoreDetector velero does not watch what it names, so it opens no window: kubectl describe restoredetector velero',
   ]);
+});
+
+test.each<[string, object]>([
+  ['--include-namespaces esat: not found in the backup', { includeNamespaces: ['east', 'esat'] }],
+  ['--include-resources mice: not found in the backup', { includeResources: ['mice'] }],
+  ['1 object left out: labels do not match', { selector: 'app=shpo' }],
+  ['1 object left out: resource is excluded', { excludeResources: ['Shop'] }],
+])('a rehearsal that selects nothing is an error: %s', async (message, flags) => {
+  await expect(rehearsed({ backup: [shop('a')], flags })).rejects.toThrow(message);
+});
+
+test('resources have the names that Velero looks up in the target', async () => {
+  const claim = {
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: { namespace: 'east', name: 'c' },
+  };
+  const backup = [shop('a'), object('Zone', 'red'), claim];
+  const selected = async (includeResources: readonly string[]) =>
+    (await rehearsed({ backup, flags: { includeResources } })).restored;
+  expect(await selected(['pvc'])).toEqual(['c']);
+  expect(await selected(['Shop', 'zones.shop'])).toEqual(['a', 'red']);
+  await expect(rehearsed({ backup, existing: [], flags: { includeResources: ['shops'] } })).rejects.toThrow(
+    'Velero needs the full name',
+  );
+});
+
+test('a kind of the backup that could not be read is a problem, unless it is excluded', async () => {
+  const unread = [problem('NotRead', 'secrets', 'could not be read')];
+  const scene = { backup: [shop('a')], unread };
+  expect(await linesOf(scene)).toEqual(['problem NotRead secrets: could not be read']);
+  expect(await linesOf({ ...scene, flags: { excludeResources: ['secret'] } })).toEqual([]);
 });
 
 test.each(['shop', 'shop:', ':copy', 'a:b:c'])('the mapping "%s" is wrong usage', async (pair) => {

@@ -3,7 +3,15 @@ import { RESTORER_REFUSED } from '../../../admission/webhooks/protect-own-kinds.
 import type { RestoreDetector } from '../../../api/restore-detector.ts';
 import { ownNamespace } from '../../../config/config.ts';
 import type { BackupItem } from '../../../restore/backup/backup.ts';
-import { restoreOrder, createSelection } from '../../../restore/backup/selection.ts';
+import {
+  createSelection,
+  describeItem,
+  hasResource,
+  restoreOrder,
+  type SelectionOptions,
+  selectItems,
+  unmatched,
+} from '../../../restore/backup/selection.ts';
 import { type PlacedObject, UnusableInput } from '../../review/input.ts';
 import { userOf } from '../../review/flags.ts';
 import { createKinds, isDefinition } from '../../review/kinds.ts';
@@ -11,6 +19,8 @@ import { isOwn, usableOwn } from '../../review/policies.ts';
 import { createStorage } from '../../../machinery/storage/storage.ts';
 import { groupResourceName, toTimestamp } from '../../../json/kube-object.ts';
 import { messageOf } from '../../../json/abort.ts';
+import { counted } from '../../../json/counted.ts';
+import { WrongUsage } from '../new-window.ts';
 import { type JsonObject, listIn, objectIn, textIn } from '../../../json/json.ts';
 import {
   asCreated,
@@ -18,7 +28,7 @@ import {
   type RehearsalInput,
   minorOf,
   namesOf,
-  selectorOf,
+  selectionOf,
   type RehearseFlags,
 } from './input.ts';
 import { findingsOf, problem } from './findings.ts';
@@ -26,6 +36,7 @@ import { namespacesIn, replay, createTarget } from './replay.ts';
 import type { RestoreWindow } from '../../../api/restore-window.ts';
 import { ACCOUNTS_OF } from '../../../api/principals.ts';
 import { detectedWindow } from '../../../restore/detected-window.ts';
+import { mappedNamespace, repairedDefinition } from '../../../restore/backup/restored-object.ts';
 import { veleroDetector } from '../../../restore/detector.ts';
 
 export type Rehearsal = Awaited<ReturnType<typeof rehearseRestore>>;
@@ -37,7 +48,9 @@ export async function rehearseRestore(
   onProgress: (done: number, total: number, what: string) => void = () => undefined,
 ) {
   const names = namesOf(flags);
-  const select = createSelection({ ...flags, selector: selectorOf(flags.selector) });
+  const served = createKinds(input.existing.filter(isDefinition), createStorage());
+  const selection = selectionOf(flags, served);
+  const select = createSelection(selection);
   const isRestored = (item: BackupItem) => select(item) === undefined;
   const definitions = input.objects
     .filter(isDefinition)
@@ -45,7 +58,8 @@ export async function rehearseRestore(
     .filter(
       (placed) => flags.existingResourcePolicy === 'update' || !hasDefinition(input.existing, nameOf(placed)),
     )
-    .map(asCreated);
+    .map(asCreated)
+    .map((placed) => ({ ...placed, object: repairedDefinition(placed.object) }));
   const { usable, refused } = usableDefinitions(definitions, input.existing);
   const kept = [...input.existing, ...usable];
   const existing = [...kept, ...input.own.filter((placed) => !isWithoutKind(placed, kept))];
@@ -69,7 +83,7 @@ export async function rehearseRestore(
     .map(({ resource, name }) =>
       problem('Refused', `${groupResourceName(resource)} ${name}`, RESTORER_REFUSED),
     );
-  const items = restoreOrder(all.filter(isRestored)).filter(({ object }) => !isDefinition({ object }));
+  const { items, leftOut, skipped } = selectSome(all, selection, input.refused.length);
   const outcomes = await replay(
     target,
     items,
@@ -83,17 +97,21 @@ export async function rehearseRestore(
       onProgress(done, items.length, groupResourceName(resource));
     },
   );
-  const options = { namespaceMapping: names.namespaceMapping, quiesce: window?.spec.quiesce ?? [], now };
+  const unread = input.unread.filter(({ object }) => hasResource(selection, object));
+  const nameOfCopy = (item: BackupItem) =>
+    describeItem({ ...item, namespace: mappedNamespace(item.namespace, names) });
+  const options = {
+    leftOut: new Map([...leftOut].map(([item, reason]) => [nameOfCopy(item), reason])),
+    namespaceMapping: names.namespaceMapping,
+    quiesce: window?.spec.quiesce ?? [],
+    now,
+  };
   const { findings, violations } = await findingsOf(target, outcomes, options);
   return {
     outcomes,
     violations,
-    skipped: new Map(
-      [...Map.groupBy(all, select)].flatMap(([reason, same]) =>
-        reason === undefined ? [] : [[reason, same.length] as const],
-      ),
-    ),
-    findings: [...refused, ...(window === undefined ? [] : ownWrites), ...findings],
+    skipped,
+    findings: [...unread, ...refused, ...(window === undefined ? [] : ownWrites), ...findings],
     notes: [
       ...input.notes,
       ...notes,
@@ -105,6 +123,37 @@ export async function rehearseRestore(
       ),
     ],
   };
+}
+
+export const skippedLines = (skipped: ReadonlyMap<string, number>): readonly string[] =>
+  [...skipped].map(([reason, count]) => `${counted(count, 'object')} left out: ${reason}`);
+
+/** A rehearsal of nothing must not look like a success. @throws UnusableInput, WrongUsage */
+function selectSome(all: readonly BackupItem[], selection: SelectionOptions, refused: number) {
+  checkNames(all, selection);
+  const { items, leftOut } = selectItems(all, selection);
+  const byReason = [...Map.groupBy(leftOut.values(), (reason) => reason)];
+  const skipped = new Map(byReason.map(([reason, same]) => [reason, same.length]));
+  const nothing = 'the backup contains no object that Velero restores, so nothing was rehearsed';
+  if (items.length + refused === 0) throw new UnusableInput([nothing, ...skippedLines(skipped)].join('; '));
+  const written = restoreOrder(items).filter(({ object }) => !isDefinition({ object }));
+  return { items: written, leftOut, skipped };
+}
+
+/** @throws WrongUsage for an included name that no object of the backup has */
+function checkNames(all: readonly BackupItem[], { includeNamespaces, includeResources }: SelectionOptions) {
+  const kinds = [...new Set(all.map(({ resource }) => groupResourceName(resource)))];
+  const namespaces = [...namespacesIn(all).keys(), ...new Set(all.map(({ namespace = '' }) => namespace))];
+  const hint = 'Velero needs the full name of resources that the target does not serve';
+  const problems = [
+    ...unmatched(includeNamespaces, namespaces).map(
+      (name) => `--include-namespaces ${name}: not found in the backup`,
+    ),
+    ...unmatched(includeResources, kinds).map(
+      (name) => `--include-resources ${name}: not found in the backup; ${hint}`,
+    ),
+  ];
+  if (problems.length > 0) throw new WrongUsage(problems.join('\n'));
 }
 
 function notReady({ object }: PlacedObject): readonly string[] {

@@ -20,8 +20,8 @@ import {
   toInput,
   type RehearsalInput,
 } from './input.ts';
-import { rehearseRestore, type Rehearsal } from './rehearsal.ts';
-import { messageOf } from '../../../json/abort.ts';
+import { rehearseRestore, skippedLines, type Rehearsal } from './rehearsal.ts';
+import { messageOf, messageWithCauses } from '../../../json/abort.ts';
 import { createEventRecorder } from '../../../kube/events.ts';
 import { configMaps } from '../../../kube/well-known.ts';
 import type { ConfigMap } from '../../../runtime/certificates/ca-bundle.ts';
@@ -36,19 +36,27 @@ import { counted } from '../../../json/counted.ts';
 import { formatJunit } from '../../review/report/junit.ts';
 import { describeOutcome, type Outcome } from './replay.ts';
 
-/** @param path undefined with `--newest-in` or `--from-cluster` @returns 1 if there is a problem */
-export async function rehearse(path: string | undefined, flags: RehearseFlags): Promise<0 | 1> {
+/** @param path undefined with `--newest-in` or `--from-cluster` @returns 1 if there is a problem, 2 if a kind could not be read */
+export async function rehearse(path: string | undefined, flags: RehearseFlags): Promise<0 | 1 | 2> {
   checkSources(path, flags);
-  const newest = flags.newestIn === undefined ? undefined : newestBackup(flags.newestIn);
-  const file = newest?.path ?? path;
-  const backup = file === undefined ? await connected(flags, readEverything) : await readBackedUp(file);
-  const rehearsal = await rehearsalOf(backup, flags);
+  const { newest, rehearsal } = await rehearsed(path, flags).catch(async (error: unknown) => {
+    await print(failure(flags.output, messageWithCauses(error)));
+    throw error;
+  });
   const { findings } = rehearsal;
   for (const note of rehearsal.notes) console.error(`note: ${printable(note)}`);
   await print({ table, json, junit }[flags.output](rehearsal));
   if (flags.record === true && newest !== undefined)
     await connected(flags, (cluster) => recordResult(cluster, ownNamespace(), newest, findings));
+  if (findings.some(({ reason }) => reason === 'NotRead')) return 2;
   return findings.some(isProblem) ? 1 : 0;
+}
+
+async function rehearsed(path: string | undefined, flags: RehearseFlags) {
+  const newest = flags.newestIn === undefined ? undefined : newestBackup(flags.newestIn);
+  const file = newest?.path ?? path;
+  const backup = file === undefined ? await connected(flags, readEverything) : await readBackedUp(file);
+  return { newest, rehearsal: await rehearsalOf(backup, flags) };
 }
 
 async function rehearsalOf(backup: ClusterObjects, flags: RehearseFlags): Promise<Rehearsal> {
@@ -95,7 +103,7 @@ async function rehearsedAgainst(
       .map(({ object }) => textIn(object, 'metadata', 'name')),
   );
   const refused = await dryRun(cluster, rehearsal.outcomes, (name) => namespaces.has(name), namesOf(flags));
-  return { ...rehearsal, findings: problemsFirst([...rehearsal.findings, ...refused]) };
+  return { ...rehearsal, findings: problemsFirst([...target.unread, ...rehearsal.findings, ...refused]) };
 }
 
 const COMPONENT = 'deploy/components/restore-rehearsal';
@@ -151,7 +159,7 @@ function table({ findings, ...rehearsal }: Rehearsal): string {
     { text: summaryOf(rehearsal.outcomes, problems), tone: problems.length === 0 ? 'good' : 'bad' },
     colours,
   );
-  return `${[...parts, ...more, ...skippedLines(rehearsal), summary].join('\n')}\n`;
+  return `${[...parts, ...more, ...skippedLines(rehearsal.skipped), summary].join('\n')}\n`;
 }
 
 function summaryOf(outcomes: readonly Outcome[], problems: readonly Finding[]): string {
@@ -175,9 +183,6 @@ function countsOf(outcomes: readonly Outcome[]) {
   };
 }
 
-const skippedLines = ({ skipped }: Pick<Rehearsal, 'skipped'>): readonly string[] =>
-  [...skipped].map(([reason, count]) => `${counted(count, 'object')} left out: ${reason}`);
-
 function json({ outcomes, findings, skipped, notes }: Rehearsal): string {
   const problems = findings.filter(isProblem).length;
   const leftOut = Object.fromEntries(skipped);
@@ -200,5 +205,13 @@ function junit({ outcomes, findings }: Rehearsal): string {
     };
   });
   const others = { name: `${counted(clean, 'object')} without findings`, className: 'restore', output: [] };
-  return formatJunit([{ name: 'rehearsal', cases: [...cases, others] }]);
+  return formatJunit('restore rehearse', [{ name: 'rehearsal', cases: [...cases, others] }]);
+}
+
+/** A reader could take an empty report for a success. */
+function failure(output: RehearseFlags['output'], error: string): string {
+  if (output === 'table') return '';
+  if (output === 'json') return formatJson({ kind: 'Rehearsal', error });
+  const cases = [{ name: 'input', className: 'restore', error, output: [] }];
+  return formatJunit('restore rehearse', [{ name: 'rehearsal', cases }]);
 }

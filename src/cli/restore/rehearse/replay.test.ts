@@ -96,7 +96,7 @@ test('a Namespace has the labels of the backup even if it is not selected', asyn
     backup: [namespace('east', { strict: 'yes' }), shop('a')],
     own: [scoped],
     existing: CRDS,
-    flags: { includeResources: ['shops'] },
+    flags: { includeResources: ['shop'] },
   });
   expect(lines).toEqual(['problem Refused shops.shop.example.com east/a: no (policy shops)']);
 });
@@ -104,6 +104,6 @@ test('a Namespace has the labels of the backup even if it is not selected', asyn
 test('a kind that the target does not serve has the plural of the backup', async () => {
   const mouse = { apiVersion: `${GROUP}/v1`, kind: 'Mouse', metadata: { namespace: 'east', name: 'm' } };
   const read = [{ object: mouse, resource: { group: GROUP, resource: 'mice' }, place: { file: 'm.json' } }];
-  const { lines } = await rehearsed({ read, existing: CRDS, flags: { includeResources: ['mice'] } });
+  const { lines } = await rehearsed({ read, existing: CRDS, flags: { includeResources: [`mice.${GROUP}`] } });
   expect(lines).toEqual([expect.stringMatching(/^problem NotServed mice.shop.example.com east\/m: /)]);
 });

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import type { UserInfo } from '../../../admission/review/request.ts';
 import type { RestoreWindow } from '../../../api/restore-window.ts';
 import { textIn, type JsonObject, isEqual, objectIn } from '../../../json/json.ts';
-import { refOf, toTimestamp, groupResourceName, objectKey } from '../../../json/kube-object.ts';
+import { refOf, toTimestamp, groupResourceName } from '../../../json/kube-object.ts';
 import { RESTORE_WINDOWS } from '../../../runtime/resources.ts';
 import { withMeta, type ApiObject } from '../../../machinery/api-object.ts';
 import { ApiFailure } from '../../../machinery/failure.ts';
@@ -20,6 +20,7 @@ import {
 } from '../../review/snapshot.ts';
 import { createStage, type ReviewContext } from '../../review/stage.ts';
 import type { BackupItem } from '../../../restore/backup/backup.ts';
+import { describeItem } from '../../../restore/backup/selection.ts';
 import { isServedBuiltIn } from '../../../restore/backup/built-in-versions.ts';
 import {
   mappedNamespace,
@@ -49,8 +50,8 @@ export function createTarget(
   const index = createGovernedIndex(policies, contents);
   const world = worldOf(contents, index, context.now);
   const view = { world, handlerWorld: handlerWorldOf(contents, kinds.resolve) };
-  const hasNamespace = (name: string): boolean =>
-    storage.get(NAMESPACES, { namespace: '', name }) !== undefined;
+  const namespaceOf = (name: string) => storage.get(NAMESPACES, { namespace: '', name });
+  const hasNamespace = (name: string): boolean => namespaceOf(name) !== undefined;
 
   const store = (type: ResourceType, object: ApiObject, old: ApiObject | undefined): void => {
     const born = { uid: randomUUID(), creationTimestamp: toTimestamp(context.now) };
@@ -78,6 +79,8 @@ export function createTarget(
         const namespace = textIn(object, 'metadata', 'namespace');
         if (namespace !== '' && !hasNamespace(namespace))
           throw new ApiFailure(404, 'NotFound', `namespaces "${namespace}" not found`);
+        if (namespaceOf(namespace)?.metadata.deletionTimestamp !== undefined)
+          throw new ApiFailure(409, 'Conflict', terminating(namespace));
         const decoded = decode(object, type, SILENT.warn);
         const before = contents.find(refOf(type, decoded)) as ApiObject | undefined; // decoded by this machinery
         const old = before === undefined ? undefined : await api.inVersion(before, type);
@@ -95,6 +98,9 @@ export function createTarget(
     },
   };
 }
+
+const terminating = (namespace: string): string =>
+  `the namespace ${namespace} is being deleted in the target: Velero waits 10 minutes, then omits its objects; restore after the deletion`;
 
 interface ReplayOptions extends RestoreNames {
   readonly existingResourcePolicy: 'none' | 'update';
@@ -142,7 +148,9 @@ export async function replay(
       const first = written.get(name);
       if (first === undefined) written.set(name, item);
       outcomes.push(
-        first === undefined || isSameObject(first, item, options) ? outcome : { ...outcome, ...COLLISION },
+        first === undefined || isSameObject(first, item, options)
+          ? outcome
+          : { ...outcome, ...collision(first, item) },
       );
     }
   }
@@ -165,10 +173,11 @@ const ofWrite = (written: Written): Answer =>
     ? answer('refused', written.message)
     : { ...answer('restored'), deferred: written.deferred };
 
-const COLLISION = answer(
-  'refused',
-  'another object of the backup has this name after the mapping of namespaces: one of the two is lost',
-);
+const collision = (first: BackupItem, { namespace }: BackupItem): Answer =>
+  answer(
+    'refused',
+    `another object of the backup has this name${first.namespace === namespace ? '' : ' after the mapping of namespaces'}: one of the two is lost`,
+  );
 
 /** Velero creates missing Namespaces, even if the backup does not contain them. */
 async function writeNamespace(
@@ -260,5 +269,4 @@ async function meetExisting(
   return ofWrite(patched);
 }
 
-export const describeOutcome = ({ item: { resource, name }, namespace }: Outcome): string =>
-  `${groupResourceName(resource)} ${objectKey({ namespace, name })}`;
+export const describeOutcome = ({ item, namespace }: Outcome): string => describeItem({ ...item, namespace });

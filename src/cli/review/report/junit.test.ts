@@ -6,7 +6,7 @@ const passed: JunitCase = { name: 'a', className: 'c', output: [] };
 
 test('text from users cannot break the XML', () => {
   const hostile = '<&>"\'\u0000\u0008\ud800\r\n]]>';
-  const xml = formatJunit([
+  const xml = formatJunit('review', [
     {
       name: hostile,
       cases: [{ ...passed, output: [hostile], failure: { message: hostile, details: hostile } }],
@@ -21,7 +21,7 @@ test('text from users cannot break the XML', () => {
 test('cases are counted by result, for each suite and in total', () => {
   const error: JunitCase = { ...passed, error: 'gone' };
   const skipped: JunitCase = { ...passed, skipped: 'not asked' };
-  const xml = formatJunit([
+  const xml = formatJunit('review', [
     { name: 'one', cases: [passed, error] },
     { name: 'two', cases: [skipped] },
   ]);

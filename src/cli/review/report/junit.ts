@@ -15,11 +15,11 @@ export interface JunitSuite {
   readonly cases: readonly JunitCase[];
 }
 
-export function formatJunit(suites: readonly JunitSuite[]): string {
+export function formatJunit(command: 'review' | 'restore rehearse', suites: readonly JunitSuite[]): string {
   const all = suites.flatMap(({ cases }) => cases);
   return [
     '<?xml version="1.0" encoding="UTF-8"?>',
-    `<testsuites name="gatehouse review" ${counts(all)}>`,
+    `<testsuites name="gatehouse ${command}" ${counts(all)}>`,
     ...suites.flatMap(({ name, cases }) => [
       `  <testsuite${attributes({ name })} ${counts(cases)}>`,
       ...cases.flatMap(caseLines),
