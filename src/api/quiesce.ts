@@ -9,12 +9,16 @@ const quiesceRule = object('Objects to pause.', {
     string('A namespace.', { minLength: 1 }),
     { maxItems: 64 },
   ),
-  matchLabels: textMap('The labels of the objects. At least one.', { maxProperties: 16 }),
-  'path?': string('The field to set, in spec, e.g. `spec.paused`. Default: `spec.replicas`.', {
-    minLength: 1,
-    maxLength: 512,
+  'matchLabels?': textMap('The labels of the objects. Absent: all objects of the kind.', {
+    maxProperties: 16,
   }),
-  'value?': anything('The value while the window is open: a Boolean, a number or a string. Default: 0.'),
+  'path?': string(
+    'What to set: a field of spec such as `spec.paused`, an annotation such as `metadata.annotations["example.com/paused"]`, or a label. Default: `spec.replicas`.',
+    { minLength: 1, maxLength: 512 },
+  ),
+  'value?': anything(
+    'The value while the window is open, e.g. true, "disabled" or ["Observe"]. A list or an object replaces the whole value. Default: 0.',
+  ),
 });
 
 export const quiesce = array(

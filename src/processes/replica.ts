@@ -40,6 +40,7 @@ import {
   createWindowOrAwait,
   createRestoreEvidence,
 } from '../runtime/restores/restore-evidence.ts';
+import { createPauseWrites } from '../runtime/restores/quiesce/pause-writes.ts';
 import { watchRestoreKinds } from '../runtime/restores/restore-kinds.ts';
 import { watch } from '../runtime/watch.ts';
 import type { DryRun } from '../runtime/webhooks/dry-run.ts';
@@ -167,7 +168,15 @@ export function startReplica(
     handlers,
     paths,
     world,
-    admission: createAdmission(registry, world, handlers, serverNow, ownKinds, namespaces, releases.of),
+    admission: createAdmission(
+      registry,
+      world,
+      handlers,
+      serverNow,
+      { ...ownKinds, pause: createPauseWrites(context, { windows, records, world }) },
+      namespaces,
+      releases.of,
+    ),
     checks: {
       policies: untilPassed(() =>
         records.hasSynced()

@@ -81,9 +81,9 @@ test('every replica builds the same window for a source', () => {
 test('a window pauses what its detector names', () => {
   const quiesce = [{ apiGroup: 'apps', resource: 'deployments', matchLabels: { app: 'operator' } }];
   expect(windowOf(RUNNING, detector({ quiesce })).spec.quiesce).toEqual(quiesce);
-  const unlabelled = quiesce.map((rule) => ({ ...rule, matchLabels: {} }));
-  const problem = 'spec.quiesce[0].matchLabels: name at least one label';
-  expect(detectorProblems(detector({ quiesce: unlabelled }))).toEqual([problem]);
+  const invalid = quiesce.map((rule) => ({ ...rule, value: null }));
+  const problem = 'spec.quiesce[0].value: null is not a value: write another one';
+  expect(detectorProblems(detector({ quiesce: invalid }))).toEqual([problem]);
 });
 
 describe('a source cannot prevent its window: the window is valid', () => {

@@ -278,14 +278,27 @@ describe('a rule of spec.quiesce', () => {
   });
 
   test.each([
-    [{ matchLabels: {} }, 'spec.quiesce[0].matchLabels: name at least one label'],
     [{ matchLabels: { 'a b': 'x' } }, '"a b=x" is not a label'],
     [{ path: 'metadata.finalizers' }, 'is not a field of spec'],
     [{ path: 'spec.list[*].a' }, 'is not a field of spec'],
-    [{ value: { a: 1 } }, 'spec.quiesce[0].value'],
-  ])('%j is refused', async (change, message) => {
+    [{ path: 'metadata.annotations["gatehouse.dev/quiesced"]', value: 'x' }, 'Gatehouse itself uses'],
+    [{ path: 'metadata.annotations["a.b/c"]', value: true }, 'annotations need a string'],
+    [{ path: 'metadata.labels["a.b/c"]', value: 'not a label' }, 'labels need a string'],
+    [{ path: 'metadata.labels["a"]', value: 'b', matchLabels: { a: 'x' } }, 'matchLabels selects by "a"'],
+    [{ value: null }, 'spec.quiesce[0].value: null'],
+    [{ value: ['x'.repeat(5_000)] }, 'spec.quiesce[0].value: it has more than 4096 characters'],
+  ])('%j is refused', async (change: object, message) => {
     expect(await said(creation(window({ quiesce: [{ ...rule('deployments'), ...change }] })))).toContain(
       message,
     );
+  });
+
+  test.each([
+    { path: 'metadata.annotations["cnpg.io/reconciliationLoop"]', value: 'disabled' },
+    { path: 'metadata.labels["example.com/paused"]', value: 'true', matchLabels: undefined },
+    { path: 'spec.managementPolicies', value: ['Observe'] },
+  ])('%j is accepted', async (change) => {
+    const spec = { quiesce: [{ ...rule('deployments'), ...change }] } as Partial<RestoreWindow['spec']>;
+    expect(await said(creation(window(spec)), true)).toBe('');
   });
 });

@@ -1,7 +1,7 @@
 /** Open → Settling (interim sweep) → Completed or CompletedWithViolations (final sweep). */
 import type { RestoreWindow } from '../api/restore-window.ts';
 import type { SourceActivity } from './detector.ts';
-import { isHeld, isPaused, windowProblems, windowState, type CloseReason } from './window.ts';
+import { isHeld, mayBePaused, windowProblems, windowState, type CloseReason } from './window.ts';
 
 export interface SweepTimes {
   /** How long after the close the API server may still store an admitted write: its request timeout. */
@@ -119,7 +119,7 @@ function planSweep(
     return { kind: 'sweep', interim: true, notBefore: closedAt };
   if (last.interim)
     return changed ? { kind: 'sweep', interim: true, notBefore: now } : { kind: 'wait', until: settledAt };
-  if (isHeld(window) && isComplete(status) && !isPaused(window)) return { kind: 'release' };
+  if (isHeld(window) && isComplete(status) && !mayBePaused(window)) return { kind: 'release' };
   if (status?.phase === 'Completed' && !hasLinksToMake({ spec, status })) return { kind: 'done' };
   const finishedAt = new Date(last.finishedAt);
   // Check violations less often the longer they stay unrepaired.

@@ -7,7 +7,9 @@ import {
   type Requester,
 } from '../api/principals.ts';
 import type { QuiesceRule } from '../api/quiesce.ts';
+import { GROUP } from '../api/group.ts';
 import { tryParsePath } from '../json/field-path.ts';
+import { stringifyJson } from '../json/json.ts';
 import { isLabelValue, isQualifiedName } from '../json/kube-object.ts';
 
 export interface WriteTarget {
@@ -30,9 +32,12 @@ export const isHeld = ({ metadata }: Pick<RestoreWindow, 'metadata'>): boolean =
 export const QUIESCED = 'Quiesced';
 export const UNDONE = 'Undone';
 
-export function isPaused({ status }: Pick<RestoreWindow, 'status'>): boolean {
+/** Also without a condition: the writes of restorers are paused before the leader sees the window. */
+export function mayBePaused({ spec, status }: Pick<RestoreWindow, 'spec' | 'status'>): boolean {
   const found = status?.conditions?.find(({ type }) => type === QUIESCED);
-  return found !== undefined && found.reason !== UNDONE;
+  return found === undefined
+    ? (spec.quiesce ?? []).length > 0 && status?.phase !== 'Refused'
+    : found.reason !== UNDONE;
 }
 
 export function withHold(window: RestoreWindow, held: boolean): RestoreWindow {
@@ -164,19 +169,38 @@ export const openedForCluster = (window: RestoreWindow): RestoreWindow => ({
 export const DEFAULT_PATH = 'spec.replicas';
 
 export function quiesceProblems(rules: readonly QuiesceRule[] = []): readonly string[] {
-  return rules.flatMap(({ path = DEFAULT_PATH, value = 0, matchLabels }, index) => {
+  return rules.flatMap(({ path = DEFAULT_PATH, value = 0, matchLabels = {} }, index) => {
     const at = `spec.quiesce[${index}]`;
-    const labels = Object.entries(matchLabels);
-    const odd = labels.find(([key, text]) => !isQualifiedName(key) || !isLabelValue(text));
-    const [first, ...rest] = tryParsePath(path)?.concrete?.keys ?? [];
-    const isField = first === 'spec' && rest.length > 0 && rest.every((key) => typeof key === 'string');
+    const odd = Object.entries(matchLabels).find(
+      ([key, text]) => !isQualifiedName(key) || !isLabelValue(text),
+    );
     return [
-      ...(labels.length === 0 ? [`${at}.matchLabels: name at least one label`] : []),
       ...(odd === undefined ? [] : [`${at}.matchLabels: "${odd.join('=')}" is not a label`]),
-      ...(isField ? [] : [`${at}.path: "${path}" is not a field of spec such as spec.paused`]),
-      ...(['boolean', 'number', 'string'].includes(typeof value)
-        ? []
-        : [`${at}.value: use a Boolean, a number or a string`]),
+      ...fieldProblems(path, value, matchLabels).map((problem) => `${at}.${problem}`),
     ];
   });
+}
+
+/** In characters, as JSON. Each paused object also records the value. */
+const MAX_VALUE_LENGTH = 4_096;
+
+function fieldProblems(
+  path: string,
+  value: unknown,
+  matchLabels: NonNullable<QuiesceRule['matchLabels']>,
+): readonly string[] {
+  const keys = tryParsePath(path)?.concrete?.keys ?? [];
+  const [top, map, key] = keys;
+  if (value === null) return ['value: null is not a value: write another one'];
+  if (stringifyJson(value).length > MAX_VALUE_LENGTH)
+    return [`value: it has more than ${MAX_VALUE_LENGTH} characters as JSON: write a shorter one`];
+  if (top === 'spec' && keys.length > 1 && keys.every((one) => typeof one === 'string')) return [];
+  const isMark = top === 'metadata' && (map === 'annotations' || map === 'labels') && keys.length === 3;
+  if (!isMark || typeof key !== 'string' || !isQualifiedName(key))
+    return [`path: "${path}" is not a field of spec such as spec.paused, an annotation or a label`];
+  if (key.startsWith(`${GROUP}/`)) return [`path: Gatehouse itself uses "${key}": use another key`];
+  if (map === 'labels' && Object.hasOwn(matchLabels, key))
+    return [`path: matchLabels selects by "${key}": use another label`];
+  const isText = typeof value === 'string' && (map === 'annotations' || isLabelValue(value));
+  return isText ? [] : [`value: ${map} need a string such as "true"`];
 }

@@ -88,3 +88,16 @@ test.each<[string, object, string]>([
 ])('%s maps %j to %s', (name, object, activity) => {
   expect(readSource(named(name), object).activity).toBe(activity);
 });
+
+test('the rules in docs/restore-windows.md pause objects of five tools', () => {
+  const page = readFileSync(join(FOLDER, '..', '..', 'docs', 'restore-windows.md'), 'utf8');
+  const [, text = ''] = /```yaml fragment\n(spec:\n {2}quiesce:[^]*?)```/.exec(page) ?? [];
+  const { quiesce = [] } = (parse(text) as Pick<RestoreDetector, 'spec'>).spec;
+  const paths = quiesce.map(({ path = '' }) => path.replace(/^.*[./]/, ''));
+  expect(paths).toEqual([
+    ...['', 'paused', 'reconciliationLoop"]', 'managementPolicies', 'skip-reconcile"]', 'suspend'],
+  ]);
+  const value = parseJson(JSON.stringify({ spec: { ...named('velero').spec, quiesce } }));
+  expect(validateSchema(value, schema)).toEqual([]);
+  expect(detectorProblems({ ...named('velero'), spec: { ...named('velero').spec, quiesce } })).toEqual([]);
+});

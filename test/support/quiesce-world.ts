@@ -37,6 +37,7 @@ export function createQuiesceCluster() {
     objects<Stored>(kind).read(objectKey({ namespace, name }));
   const world: QuiesceWorld = {
     windows: () => [...windows.values()],
+    liveWindows: () => Promise.resolve([...windows.values()]),
     rules: () => cluster.rules,
     list: (kind, labels, places) => {
       const found = objects<Stored>(kind)

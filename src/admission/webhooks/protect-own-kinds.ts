@@ -87,6 +87,9 @@ export const WINDOW_ENTRY = 'own-opening';
 /** Fails open: users must be able to correct policies, and to uninstall Gatehouse, while it is down. */
 export const STATE_ENTRY = 'own-state';
 
+/** Pauses what restorers write. Fails open: the leader pauses it later, but a lost object would stay lost. */
+export const PAUSE_ENTRY = 'own-pause';
+
 export interface OwnKindEntry {
   readonly entryId: string;
   readonly phase: 'mutate' | 'validate';

@@ -163,3 +163,31 @@ test('a handler that only converts lacks an entry, because its CustomResourceDef
   const { mutating, validating } = webhookConfigurations([], target, [compiled({ convert })]);
   expect([mutating.webhooks, validating.webhooks]).toEqual([[], []]);
 });
+
+test('what restorers write is paused by the last webhook, which fails open', () => {
+  const defaults = [{ path: 'spec.a', value: 1 }];
+  const servers = policy('servers', { defaults });
+  const kinds = [
+    { group: 'apps', resource: 'deployments' },
+    { group: '', resource: 'pods' },
+    { group: 'apps', resource: 'deployments' },
+  ];
+  const mutatingWith = (restorers: readonly { readonly user: string }[]) =>
+    webhookConfigurations([servers], { ...target, pauses: { kinds, restorers } }).mutating.webhooks;
+  expect(mutatingWith([])).toHaveLength(1);
+  const all = mutatingWith([{ user: 'velero' }, { user: 'velero' }]);
+  expect(all).toHaveLength(2);
+  const rule = { apiVersions: ['*'], operations: ['CREATE', 'UPDATE'], scope: '*' };
+  expect(all.at(-1)).toMatchObject({
+    name: 'own-pause.mutate.gatehouse.dev',
+    failurePolicy: 'Ignore',
+    reinvocationPolicy: 'IfNeeded',
+    sideEffects: 'NoneOnDryRun',
+    rules: [
+      { ...rule, apiGroups: [''], resources: ['pods'] },
+      { ...rule, apiGroups: ['apps'], resources: ['deployments'] },
+    ],
+    namespaceSelector: { matchExpressions: [{ operator: 'NotIn', values: ['gatehouse-system'] }] },
+    matchConditions: [{ name: 'restorer', expression: 'request.userInfo.username == "velero"' }],
+  });
+});

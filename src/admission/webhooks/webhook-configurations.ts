@@ -3,17 +3,26 @@ import type { CompiledMatch, CompiledPolicy } from '../policy/compiled-policy.ts
 import { canDeferAll } from '../policy/deferral/deferral.ts';
 import { changesObjects } from '../native/changes/change-order.ts';
 import { leftCondition, NO_RELEASES, type Release, type ReleaseOf } from '../native/release.ts';
-import { deletionEntriesOf, notOwnClaims, OWN_KIND_ENTRIES, type OwnKindEntry } from './protect-own-kinds.ts';
+import {
+  deletionEntriesOf,
+  notOwnClaims,
+  OWN_KIND_ENTRIES,
+  PAUSE_ENTRY,
+  type OwnKindEntry,
+} from './protect-own-kinds.ts';
 import {
   type CompiledHandler,
   mutatedOperations as mutatedByHandler,
   validatedOperations as validatedByHandler,
 } from '../handlers/compile-handler.ts';
 import { NAMESPACE_NAME_LABEL, type NormalSelector } from '../../json/label-selector.ts';
+import { stringifyJson, uniqueBy } from '../../json/json.ts';
+import { groupResourceName } from '../../json/kube-object.ts';
 import { webhookPath } from './path-tokens.ts';
 import { type Operation, writes } from '../review/request.ts';
 import {
   narrowed,
+  principalExpression,
   splitForRestorers,
   type Webhook,
   type WebhookConfiguration,
@@ -57,6 +66,7 @@ export function webhookConfigurations(
         ...ownWebhooks('mutate', target),
         ...webhooks('mutate', mutated, target),
         ...webhooks('mutate', ofHandlers(mutatedByHandler), target),
+        ...pauseWebhooks(target),
       ].map((webhook) => ({ ...webhook, reinvocationPolicy: 'IfNeeded' })),
     ),
     validating: configuration('ValidatingWebhookConfiguration', [
@@ -202,6 +212,30 @@ function ownWebhooks(phase: OwnKindEntry['phase'], target: WebhookTarget): reado
         : {}),
     }),
   );
+}
+
+/** Last, because the values that policies and handlers have left are restored later. */
+function pauseWebhooks(target: WebhookTarget): readonly Webhook[] {
+  const { kinds = [], restorers = [] } = target.pauses ?? {};
+  if (kinds.length === 0 || restorers.length === 0) return [];
+  const rules = uniqueBy(kinds, groupResourceName).map(({ group, resource }): WebhookRule => ({
+    apiGroups: [group],
+    apiVersions: ['*'],
+    operations: ['CREATE', 'UPDATE'],
+    resources: [resource],
+    scope: '*',
+  }));
+  return [
+    {
+      ...webhook('mutate', PAUSE_ENTRY, { failurePolicy: 'Ignore', timeoutSeconds: 5 }, target),
+      rules: uniqueRules(rules),
+      namespaceSelector: withoutNamespace({}, target.ownNamespace),
+      matchConditions: [
+        { name: 'restorer', expression: principalExpression(uniqueBy(restorers, stringifyJson)) },
+      ],
+      sideEffects: 'NoneOnDryRun', // it may open the window of the restore
+    },
+  ];
 }
 
 function webhook(

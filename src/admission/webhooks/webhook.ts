@@ -1,4 +1,4 @@
-import type { KubeObject } from '../../json/kube-object.ts';
+import type { GroupResource, KubeObject } from '../../json/kube-object.ts';
 import type { Principal } from '../../api/principals.ts';
 import type { NormalSelector } from '../../json/label-selector.ts';
 import type { MatchCondition } from '../policy/compiled-policy.ts';
@@ -15,6 +15,8 @@ export interface WebhookTarget {
   /** The principals of all detectors: the backup tools that restore. */
   readonly restorers?: readonly Principal[];
   readonly protectsOwnKinds?: boolean;
+  /** Of all detectors and open windows: the kinds that they pause, and who restores. */
+  readonly pauses?: { readonly kinds: readonly GroupResource[]; readonly restorers: readonly Principal[] };
 }
 
 export interface WebhookRule {

@@ -25,7 +25,7 @@ import {
 } from '../../runtime/webhooks/dev-session.ts';
 import { configurationTarget } from '../../runtime/webhooks/installed-webhooks.ts';
 import { readTokensInUse } from '../../runtime/webhooks/path-tokens.ts';
-import { restorersOf } from '../../runtime/restores/restore-kinds.ts';
+import { pausesOf, restorersOf } from '../../runtime/restores/restore-kinds.ts';
 import { probeWebhook } from '../inspect/read-cluster/probe.ts';
 
 /** The user waits at the terminal; the leader restores the remaining entries. */
@@ -94,7 +94,13 @@ function startControllersHere(context: Context, { handlers }: Replica, signal: A
 
 function sessionAccess(
   context: Context<Config>,
-  { registry, handlers, detectors, paths }: Pick<Replica, 'registry' | 'handlers' | 'detectors' | 'paths'>,
+  {
+    registry,
+    handlers,
+    windows,
+    detectors,
+    paths,
+  }: Pick<Replica, 'registry' | 'handlers' | 'windows' | 'detectors' | 'paths'>,
 ): Pick<DevSessionOptions, 'desired' | 'serviceBundle'> {
   const { client, config, log } = context;
   return {
@@ -106,6 +112,7 @@ function sessionAccess(
           caBundle: serviceBundle,
           pathToken: paths.current() ?? '',
           restorers: restorersOf(detectors.store),
+          pauses: pausesOf(windows.store, detectors.store),
         },
         handlers.all,
       );

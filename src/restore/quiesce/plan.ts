@@ -1,27 +1,36 @@
 /** Plans the next write to an object that a window pauses, or that an earlier one has paused. */
 import { tryParsePath, valueAt, type ConcretePath } from '../../json/field-path.ts';
-import { pointerOf, pointerPart, type JsonPatchOperation } from '../../json/json-patch.ts';
-import { isEqual, isJsonObject, ownValue, jsonIn, stringifyJson, type JsonValue } from '../../json/json.ts';
+import {
+  isEqual,
+  isJsonObject,
+  ownValue,
+  jsonIn,
+  stringifyJson,
+  type JsonObject,
+  type JsonValue,
+} from '../../json/json.ts';
 import type { GroupResource, KubeObject } from '../../json/kube-object.ts';
-import { unchanged } from '../owner-links.ts';
 import type { QuiesceRule } from '../../api/quiesce.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import { covers, windowProblems, windowState, DEFAULT_PATH, quiesceProblems } from '../window.ts';
 
+/** `after`: the object with the change. */
 export type QuiescePlan =
-  | { readonly kind: 'none'; readonly state: 'untouched' | 'paused' | 'overridden' | 'foreign' }
-  | { readonly kind: 'pause' | 'undo'; readonly operations: readonly JsonPatchOperation[] };
+  | { readonly kind: 'none'; readonly state: 'untouched' | 'paused' | 'overridden' | 'foreign' | 'too-long' }
+  | { readonly kind: 'pause' | 'undo'; readonly after: JsonObject };
 
 /** After this many pauses of one object, the other writer wins. */
 const MAX_TIMES = 3;
 
 const none = (state: Extract<QuiescePlan, { kind: 'none' }>['state']) => ({ kind: 'none', state }) as const;
 
+type Pausing = Pick<ActiveRule, 'path' | 'keys' | 'value' | 'pauses'>;
+
 /** @param rules the active rules that apply to the object, in order */
 export function planQuiesce(
   kind: GroupResource,
   object: KubeObject,
-  rules: readonly Pick<ActiveRule, 'path' | 'keys' | 'value' | 'pauses'>[],
+  rules: readonly Pausing[],
   sign: Sign,
 ): QuiescePlan {
   const record = readRecord(kind, object, sign);
@@ -34,7 +43,7 @@ export function planQuiesce(
     // It was paused before the window, or in a backup of another cluster.
     return none(record === 'foreign' ? 'foreign' : 'untouched');
   }
-  const keys = tryParsePath(record.path)?.concrete?.keys;
+  const keys = keysOf(record.path);
   if (keys === undefined) return none('foreign');
   const current = valueAt(object, keys);
   const isPaused = isEqual(current, record.set);
@@ -44,8 +53,26 @@ export function planQuiesce(
     // The backup tool or a user has set a new value, so that value is the one to restore.
     return pauseIt(kind, object, rule, { was: current, times: record.times + 1 }, sign);
   }
-  const restored = isPaused ? write(keys, current, record.was) : [];
-  return { kind: 'undo', operations: [...unchanged(object), ...restored, ...withoutMarks(object)] };
+  const unmarked = withoutMarks(object);
+  return { kind: 'undo', after: isPaused ? withValue(unmarked, keys, record.was, record.made) : unmarked };
+}
+
+/** For a write by a restorer: the value that it sets is restored later. Undefined: the write needs no change. */
+export function pausedWrite(
+  kind: GroupResource,
+  { object, before }: { readonly object: KubeObject; readonly before: KubeObject | undefined },
+  rules: readonly Pausing[],
+  sign: Sign,
+): JsonObject | undefined {
+  const record = readRecord(kind, object, sign);
+  const keys = typeof record === 'object' ? keysOf(record.path) : undefined;
+  if (typeof record === 'object' && keys !== undefined) {
+    const written = valueAt(object, keys);
+    const isOfOthers = before !== undefined && isEqual(written, valueAt(before, keys));
+    if (isOfOthers || isEqual(written, record.set)) return undefined;
+  }
+  const plan = planQuiesce(kind, keys === undefined ? object : withoutMarks(object), rules, sign);
+  return plan.kind === 'pause' ? plan.after : undefined;
 }
 
 function pauseIt(
@@ -55,56 +82,72 @@ function pauseIt(
   { was, times }: { readonly was: JsonValue | undefined; readonly times: number },
   sign: Sign,
 ): QuiescePlan {
-  const { annotations, labels } = object.metadata ?? {};
-  const text = encodeRecord(kind, object, { path, set, was, times }, sign);
-  const operations = [
-    ...unchanged(object), // otherwise the record could contain a wrong previous value
-    ...parents(object, keys),
-    ...write(keys, was, set),
-    ...mark('annotations', annotations, QUIESCE_ANNOTATION, text),
-    ...mark('labels', labels, QUIESCE_LABEL, 'true'),
+  const parents = keys.slice(0, -1).map((_key, depth) => valueAt(object, keys.slice(0, depth + 1)));
+  const made = parents.filter((parent) => parent === undefined).length;
+  if (parents.slice(0, parents.length - made).some((parent) => !isJsonObject(parent)))
+    return none('untouched');
+  const text = encodeRecord(kind, object, { path, set, was, times, made }, sign);
+  if (text.length > MAX_LENGTH) return none('too-long');
+  const edits: readonly [ConcretePath, JsonValue][] = [
+    [keys, set],
+    [['metadata', 'annotations', QUIESCE_ANNOTATION], text],
+    [['metadata', 'labels', QUIESCE_LABEL], 'true'],
   ];
-  return { kind: 'pause', operations };
+  const paused = edits.reduce((edited, [at, value]) => withValue(edited, at, value), toJson(object));
+  return { kind: 'pause', after: paused };
 }
 
-function parents(object: KubeObject, keys: ConcretePath): readonly JsonPatchOperation[] {
-  return keys.slice(0, -1).flatMap((_key, depth) => {
-    const above = keys.slice(0, depth + 1);
-    return isJsonObject(valueAt(object, above))
-      ? []
-      : [{ op: 'add' as const, path: pointerOf(above), value: {} }];
-  });
+const keysOf = (path: string): ConcretePath | undefined => tryParsePath(path)?.concrete?.keys;
+
+const toJson = (object: KubeObject) => object as JsonObject; // the API server sent it as JSON
+
+/** Undefined removes the field, and the last `made` of its parents if they become empty. */
+function withValue(
+  object: JsonObject,
+  [key = '', ...rest]: ConcretePath,
+  value: JsonValue | undefined,
+  made = 0,
+): JsonObject {
+  const { [key]: current, ...others } = object;
+  const inner = isJsonObject(current) ? current : {};
+  const next = rest.length === 0 ? value : withValue(inner, rest, value, made);
+  const isLeft = isJsonObject(next) && rest.length > 0 && rest.length <= made;
+  if (next === undefined || (isLeft && value === undefined && Object.keys(next).length === 0)) return others;
+  return { ...object, [key]: next };
 }
 
-function write(
-  keys: ConcretePath,
-  before: JsonValue | undefined,
-  after: JsonValue | undefined,
-): readonly JsonPatchOperation[] {
-  if (after !== undefined) return [{ op: 'add', path: pointerOf(keys), value: after }];
-  return before === undefined ? [] : [{ op: 'remove', path: pointerOf(keys) }];
+const withoutMarks = (object: KubeObject): JsonObject =>
+  [
+    ['annotations', QUIESCE_ANNOTATION],
+    ['labels', QUIESCE_LABEL],
+  ].reduce((edited, at) => {
+    const keys = ['metadata', ...at];
+    return valueAt(edited, keys) === undefined ? edited : withValue(edited, keys, undefined, 1);
+  }, toJson(object));
+
+export interface Undoable {
+  readonly kind: GroupResource;
+  readonly object: KubeObject;
+  /** Lower ones are undone earlier. */
+  readonly rank: number;
 }
 
-function mark(
-  map: 'annotations' | 'labels',
-  present: Readonly<Record<string, string>> | undefined,
-  key: string,
-  value: string,
-): readonly JsonPatchOperation[] {
-  return present === undefined
-    ? [{ op: 'add', path: `/metadata/${map}`, value: { [key]: value } }]
-    : [{ op: 'add', path: `/metadata/${map}${pointerPart(key)}`, value }];
-}
-
-function withoutMarks({ metadata: { annotations, labels } = {} }: KubeObject): readonly JsonPatchOperation[] {
-  const remove = (map: string, present: Readonly<Record<string, string>> | undefined, key: string) =>
-    present?.[key] === undefined
-      ? []
-      : [{ op: 'remove' as const, path: `/metadata/${map}${pointerPart(key)}` }];
-  return [
-    ...remove('annotations', annotations, QUIESCE_ANNOTATION),
-    ...remove('labels', labels, QUIESCE_LABEL),
-  ];
+/** Owners before their dependents, then by rank. Objects of one level can be undone together. */
+export function undoOrder(found: readonly Undoable[]): readonly (readonly Undoable[])[] {
+  const byUid = new Map<string | undefined, Undoable>();
+  for (const one of found) if (!byUid.has(one.object.metadata?.uid)) byUid.set(one.object.metadata?.uid, one);
+  const depths = new Map<Undoable, number>();
+  const depthOf = (one: Undoable): number => {
+    const known = depths.get(one);
+    if (known !== undefined) return known;
+    depths.set(one, 0); // ends cycles
+    const owners = one.object.metadata?.ownerReferences?.flatMap(({ uid }) => byUid.get(uid) ?? []) ?? [];
+    const depth = Math.max(0, ...owners.map((owner) => depthOf(owner) + 1));
+    depths.set(one, depth);
+    return depth;
+  };
+  const levels = Map.groupBy(byUid.values(), (one) => depthOf(one) * found.length + one.rank);
+  return [...levels].sort(([a], [b]) => a - b).map(([, level]) => level);
 }
 
 export const QUIESCE_ANNOTATION = 'gatehouse.dev/quiesced';
@@ -116,18 +159,22 @@ interface QuiesceRecord {
   readonly set: JsonValue;
   readonly was: JsonValue | undefined;
   readonly times: number;
+  /** How many parents of the field were absent. */
+  readonly made: number;
 }
 
 /** The MAC under a key that only Gatehouse reads. */
 export type Sign = (text: string) => string;
 
-const MAX_LENGTH = 4_096;
+/** Of a record. The API server accepts 256 KiB for all annotations of an object. */
+const MAX_LENGTH = 32 * 1_024;
 
 /** The record belongs to one kind, namespace and name. Not to the uid: a backup may contain a paused object. */
 function signedText(kind: GroupResource, { metadata = {} }: KubeObject, record: QuiesceRecord): string {
-  const { path, set, was, times } = record;
+  const { path, set, was, times, made } = record;
   const self = [kind.group, kind.resource, metadata.namespace ?? '', metadata.name ?? ''];
-  return stringifyJson([...self, path, set, was === undefined ? [] : [was], times]);
+  const parents = made === 0 ? [] : [made]; // earlier versions did not record them
+  return stringifyJson([...self, path, set, was === undefined ? [] : [was], times, ...parents]);
 }
 
 export function encodeRecord(
@@ -136,9 +183,10 @@ export function encodeRecord(
   record: QuiesceRecord,
   sign: Sign,
 ): string {
-  const { path, set, was, times } = record;
+  const { was, made, ...others } = record;
   const mac = sign(signedText(kind, object, record));
-  return stringifyJson({ path, set, ...(was === undefined ? {} : { was }), times, mac });
+  const optional = { ...(was === undefined ? {} : { was }), ...(made === 0 ? {} : { made }) };
+  return stringifyJson({ ...others, ...optional, mac });
 }
 
 /** `foreign`: another installation or a user has written it. */
@@ -151,10 +199,10 @@ function readRecord(
   if (text === undefined) return undefined;
   const value = typeof text === 'string' && text.length <= MAX_LENGTH ? jsonIn(text) : undefined;
   if (!isJsonObject(value)) return 'foreign';
-  const { path, set = null, times } = value;
-  if (typeof path !== 'string' || typeof times !== 'number') return 'foreign';
+  const { path, set = null, times, made = 0 } = value;
+  if (typeof path !== 'string' || typeof times !== 'number' || typeof made !== 'number') return 'foreign';
   const was = ownValue(value, 'was') as JsonValue | undefined; // JSON
-  const record = { path, set, was, times };
+  const record = { path, set, was, times, made };
   return value.mac === sign(signedText(kind, object, record)) ? record : 'foreign';
 }
 
@@ -177,18 +225,32 @@ export function activeRules(window: RestoreWindow, now: Date, settleMs: number):
   // The status says that it is open: two controllers would conflict over the first write of it.
   const isOpen = window.status?.openedAt !== undefined && windowState(window, now).kind === 'open';
   const pauses = isOpen && windowProblems(window).length === 0;
-  if (!pauses && !isSettling(window, now, settleMs)) return [];
-  return rules.map((rule) => {
-    const { path = DEFAULT_PATH, value = 0 } = rule;
-    const keys = tryParsePath(path)?.concrete?.keys ?? [];
-    // the problems above leave plain values only
-    return { ...kindOf(rule), window, rule, pauses, path, keys, value: value as JsonValue };
-  });
+  return pauses || isSettling(window, now, settleMs) ? toActive(window, pauses) : [];
 }
 
-function isSettling({ status = {} }: RestoreWindow, now: Date, settleMs: number): boolean {
-  const { openedAt, closedAt, lastSweep } = status;
-  if (openedAt === undefined) return false;
+const toActive = (window: RestoreWindow, pauses: boolean): readonly ActiveRule[] =>
+  (window.spec.quiesce ?? []).map((rule) => {
+    const { path = DEFAULT_PATH, value = 0 } = rule;
+    // the API server sent the value as JSON
+    return {
+      ...kindOf(rule),
+      window,
+      rule,
+      pauses,
+      path,
+      keys: keysOf(path) ?? [],
+      value: value as JsonValue,
+    };
+  });
+
+/** For the writes of restorers: the window is open, even if its status does not say so yet. */
+export const rulesOfOpen = (window: RestoreWindow): readonly ActiveRule[] =>
+  quiesceProblems(window.spec.quiesce).length > 0 ? [] : toActive(window, true);
+
+function isSettling(window: RestoreWindow, now: Date, settleMs: number): boolean {
+  const { openedAt, closedAt, lastSweep } = window.status ?? {};
+  // Writes of restorers may have been paused already.
+  if (openedAt === undefined) return windowState(window, now).kind === 'open';
   if (closedAt === undefined) return true; // the leader writes it within seconds
   const isSwept =
     lastSweep !== undefined && !lastSweep.interim && Date.parse(lastSweep.startedAt) >= Date.parse(closedAt);
@@ -212,7 +274,7 @@ export function appliesTo(
   const match = { ...window.spec.match, resources: [] };
   return (
     covers({ ...window.spec, match }, { group, resource, namespace }) &&
-    Object.entries(rule.matchLabels).every(([key, value]) => labels[key] === value)
+    Object.entries(rule.matchLabels ?? {}).every(([key, value]) => labels[key] === value)
   );
 }
 

@@ -1,7 +1,7 @@
 /** Routes an admission request to the policies or the handler of its webhook entry. */
 import { ALLOWED, type Decision } from '../../admission/review/decision.ts';
 import { judgedByWebhook, NO_RELEASES, type ReleaseOf } from '../../admission/native/release.ts';
-import { isDeletionEntry, isOwnEntry } from '../../admission/webhooks/protect-own-kinds.ts';
+import { isDeletionEntry, isOwnEntry, PAUSE_ENTRY } from '../../admission/webhooks/protect-own-kinds.ts';
 import type { HandlerPhase } from '../../admission/handlers/handler-decision.ts';
 import { handlerOfEntry } from '../../admission/handlers/compile-handler.ts';
 import { confirmingExceptions } from '../../admission/policy/exceptions/exceptions.ts';
@@ -17,6 +17,7 @@ import type { PolicyRegistry } from './policy-registry.ts';
 import type { WebhookServerOptions } from '../../server/webhook-server.ts';
 import type { Namespaces } from '../namespaces.ts';
 import type { Handlers } from '../handlers/handlers.ts';
+import type { PauseWrites } from '../restores/quiesce/pause-writes.ts';
 import type { OwnKinds } from '../webhooks/own-kinds.ts';
 
 const validateWrite = confirmingExceptions(validate, ({ namespace }) => namespace);
@@ -30,7 +31,7 @@ export function createAdmission(
   handlers?: Pick<Handlers, 'decide'>,
   /** In milliseconds since 1970, by the clock of the API server, on which replicas agree. */
   now: () => number = Date.now,
-  ownKinds?: OwnKinds,
+  ownKinds?: OwnKinds & { readonly pause?: PauseWrites },
   namespaces?: Namespaces,
   releaseOf: ReleaseOf = NO_RELEASES,
 ): Pick<WebhookServerOptions, 'mutate' | 'validate'> {
@@ -71,10 +72,12 @@ export function createAdmission(
     return decideUnlessUndecidable(phase, request, policies, decide);
   };
   return {
-    mutate: (entry, request, signal, turns) =>
-      route('mutate', entry, request, signal, (policies) =>
+    mutate: (entry, request, signal, turns) => {
+      if (entry === PAUSE_ENTRY) return ownKinds?.pause?.(request, signal) ?? ALLOWED;
+      return route('mutate', entry, request, signal, (policies) =>
         mutate(request, policies, { world, signal, turns }),
-      ),
+      );
+    },
     validate: (entry, request, signal, turns) =>
       route('validate', entry, request, signal, (policies) => {
         const check = isDeletionEntry(entry) ? checkDeletion : validateWrite;

@@ -45,6 +45,11 @@ export function createReadRecords(data: () => SecretData | undefined) {
     recordOf,
     /** Signs what replicas tell the leader. Undefined while there is no key. */
     prove: (text: string): string | undefined => sign(`proof\n${text}`),
+    /** Signs the records of paused objects. Undefined while there is no key. */
+    quiesce: (): ((text: string) => string) | undefined => {
+      const key = dataOf(KEY);
+      return key && ((text) => createHmac('sha256', key).update(`quiesce\n${text}`).digest('base64url'));
+    },
     verdict: (name: string, spec: AdmissionPolicySpec, record: string | undefined): ReadsVerdict => {
       const reads = readsOf(spec);
       if (reads.length === 0) return 'reviewed';

@@ -7,6 +7,8 @@ import { RESTORE_DETECTORS, RESTORE_WINDOWS } from '../resources.ts';
 import { unwatched, watch, type WatchContext, type Watched } from '../watch.ts';
 import type { Principal } from '../../api/principals.ts';
 import type { Store } from '../../kube/store.ts';
+import type { WebhookTarget } from '../../admission/webhooks/webhook.ts';
+import { kindOf } from '../../restore/quiesce/plan.ts';
 import { isEnabled } from '../../restore/detector.ts';
 import { configMaps } from '../../kube/well-known.ts';
 import { parseData, REHEARSAL_CONFIGMAP } from '../../restore/rehearsal-result.ts';
@@ -39,6 +41,21 @@ export const restorersOf = (detectors: Pick<Store<RestoreDetector>, 'list'>): re
     .list()
     .filter(isEnabled)
     .flatMap(({ spec }) => spec.principals);
+
+/** For the webhook that pauses what restorers write. */
+export function pausesOf(
+  windows: Pick<Store<RestoreWindow>, 'list'>,
+  detectors: Pick<Store<RestoreDetector>, 'list'>,
+): NonNullable<WebhookTarget['pauses']> {
+  const open = windows.list().filter(({ status }) => status?.closedAt === undefined);
+  const pausing = [...detectors.list().filter(isEnabled), ...open].flatMap(
+    ({ spec: { quiesce = [], principals } }) => (quiesce.length === 0 ? [] : [{ quiesce, principals }]),
+  );
+  return {
+    kinds: pausing.flatMap(({ quiesce }) => quiesce.map(kindOf)),
+    restorers: pausing.flatMap(({ principals }) => principals),
+  };
+}
 
 export function startRehearsalFigures(context: Context, signal: AbortSignal): void {
   const { config, metrics } = context;

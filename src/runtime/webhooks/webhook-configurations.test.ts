@@ -58,6 +58,7 @@ const reconcile = (client: Partial<Client> = {}) =>
     pathToken: () => given.pathToken,
     target: { service, ownNamespace: OWN_NAMESPACE, protectsOwnKinds: false },
     client: { ...cluster.client, ...client },
+    windows: { list: () => [] },
     detectors: { list: () => [] },
     awaited: () => rulesOf(given.awaited),
     waitsFor: () => Promise.resolve(undefined),

@@ -17,6 +17,7 @@ import {
 } from '../../admission/webhooks/webhook-configurations.ts';
 import type { WebhookConfiguration } from '../../admission/webhooks/webhook.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
+import type { RestoreWindow } from '../../api/restore-window.ts';
 import type { OwnerReference } from '../../json/kube-object.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Log } from '../../log.ts';
@@ -26,7 +27,7 @@ import type { ControllersConfig } from '../../config/config.ts';
 import type { Context } from '../context.ts';
 import { requeueIn, startController, type Reconcile, type RunningController } from '../controller.ts';
 import { writeAccepted } from './dry-run.ts';
-import { restorersOf, type RestoreKinds } from '../restores/restore-kinds.ts';
+import { pausesOf, restorersOf, type RestoreKinds } from '../restores/restore-kinds.ts';
 import { createFirstInstallation, servingObstacle, type Installation } from './installation.ts';
 import {
   WEBHOOK_CONFIGURATIONS,
@@ -48,6 +49,7 @@ export interface WebhookConfigurationsOptions {
   readonly caBundle: () => string | undefined;
   readonly pathToken: () => string | undefined;
   readonly target: ReturnType<typeof configurationTarget>;
+  readonly windows: Pick<Store<RestoreWindow>, 'list'>;
   readonly detectors: Pick<Store<RestoreDetector>, 'list'>;
   /** The rules of policies that remain in force until their successors are installed. */
   readonly awaited: () => InstalledRules;
@@ -75,7 +77,9 @@ export function createWebhookConfigurationsReconciler(options: WebhookConfigurat
       return requeueIn(NOT_SERVING_MS, serverNow());
     }
     const owner = await options.installation.owner(signal);
-    const wanted = { ...target, caBundle, pathToken, restorers: restorersOf(detectors) };
+    const restorers = restorersOf(detectors);
+    const pauses = pausesOf(options.windows, detectors);
+    const wanted = { ...target, caBundle, pathToken, restorers, pauses };
     const policies = options.policies();
     const { mutating, validating } = webhookConfigurations(policies, wanted, handlers, releaseOf);
     const results = await Promise.allSettled([
@@ -157,6 +161,7 @@ interface ConfigurationSources {
   readonly registry: PolicyRegistry;
   readonly releases: Releases;
   readonly handlers: Handlers;
+  readonly windows: RestoreKinds['windows'];
   readonly detectors: RestoreKinds['detectors'];
   readonly paths: AcceptedPaths;
   readonly webhooks: InstalledWebhooks;
@@ -169,7 +174,7 @@ interface ConfigurationParts extends Pick<WebhookConfigurationsOptions, 'onRefus
 
 export function startWebhookConfigurations(
   context: Context<ControllersConfig>,
-  { registry, releases, handlers, detectors, paths, webhooks }: ConfigurationSources,
+  { registry, releases, handlers, windows, detectors, paths, webhooks }: ConfigurationSources,
   { certificates, installation, onRefused, onWaiting }: ConfigurationParts,
   signal: AbortSignal,
 ): RunningController {
@@ -189,6 +194,7 @@ export function startWebhookConfigurations(
         releases.onChange,
         certificates.onAuthority,
         paths.onChange,
+        windows.onChange,
         detectors.onChange,
         installation.onChange,
         webhooks.onChange, // reverts changes that other clients make to these configurations
@@ -204,6 +210,7 @@ export function startWebhookConfigurations(
         },
         pathToken: paths.current,
         target,
+        windows: windows.store,
         detectors: detectors.store,
         awaited: registry.awaited,
         waitsFor,

@@ -322,7 +322,7 @@ const pauses = (
 ): boolean =>
   groupResourceName(toGroupResource(rule)) === groupResourceName(resource) &&
   (rule.namespaces?.includes(mappedNamespace(namespace, names) ?? '') ?? true) &&
-  Object.entries(rule.matchLabels).every(
+  Object.entries(rule.matchLabels ?? {}).every(
     ([key, wanted]) => textIn(object, 'metadata', 'labels', key) === wanted,
   );
 

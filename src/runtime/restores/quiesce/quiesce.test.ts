@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 
 import {
   closeWindow,
@@ -59,9 +59,76 @@ test('an open window pauses in order, and its end undoes it in reverse order', a
   await pass();
   expect(replicas()).toBe(0); // until the final sweep
   expect(await end()).toBe('idle');
-  expect([replicas(), cluster.get(CLUSTERS, 'fleet')?.spec, marks()]).toEqual([3, {}, {}]);
+  expect([replicas(), cluster.get(CLUSTERS, 'fleet')?.spec, marks()]).toEqual([3, {}, undefined]);
   expect(cluster.writes).toEqual(['pause fleet', 'pause app', 'undo app', 'undo fleet']);
   expect(state()).toMatchObject({ status: 'False', reason: 'Undone' });
+});
+
+describe('what a restorer wrote is paused before the leader sees it', () => {
+  const other = 'paused elsewhere';
+  /** As a webhook replica writes it. */
+  const born = (name: string, metadata: object = {}) => {
+    const before = { path: 'spec.replicas', set: 0, was: 4, times: 1, made: 0 };
+    const text = encodeRecord(DEPLOYMENTS, { metadata: { namespace: 'ops', name } }, before, sign);
+    const annotations = { [QUIESCE_ANNOTATION]: text };
+    const marked = { ...labels, 'gatehouse.dev/quiesced': 'true' };
+    cluster.put(DEPLOYMENTS, { name, labels: marked, annotations, ...metadata }, { replicas: 0 });
+  };
+  /** The leader has not written the status of the window yet. */
+  const unopened = () => {
+    openWindow(cluster, other);
+    const window = cluster.windows.get(other);
+    if (window !== undefined) cluster.windows.set(other, { ...window, status: {} });
+  };
+
+  test('it stays paused while the window has no status', async () => {
+    unopened();
+    born('app');
+    await pass();
+    expect(cluster.writes).toEqual([]);
+  });
+
+  test('it stays paused while the leader has not seen the window', async () => {
+    cluster.rules = [SCALE];
+    const live = [...cluster.windows.values()];
+    openWindow(cluster, other);
+    const unseen = { ...cluster.world, windows: () => live };
+    born('app');
+    await quiescePass(unseen, new AbortController().signal);
+    expect(cluster.writes).toEqual([]);
+  });
+
+  test('it resumes if the window ends before the leader has opened it', async () => {
+    unopened();
+    born('app');
+    closeWindow(cluster, other);
+    await pass();
+    expect([replicas(), state(other)?.reason]).toEqual([4, 'Undone']);
+  });
+
+  test('owners resume before their dependents, and dependents wait for owners that cannot resume', async () => {
+    await begin([PAUSE, SCALE]);
+    cluster.writes.length = 0;
+    const owned = (uid: string, owner: string) => ({
+      uid,
+      ownerReferences: [{ apiVersion: 'v1', kind: 'X', name: 'x', uid: owner }],
+    });
+    born('child', owned('c', 'p'));
+    born('parent', owned('p', 'root'));
+    born('root', { uid: 'root' });
+    born('circle', owned('circle', 'circle'));
+    const { patch } = cluster.world;
+    const refused = vi.spyOn(cluster.world, 'patch').mockImplementation(async (ref, ...write) => {
+      if (ref.name === 'parent') return { kind: 'forbidden', message: 'no' };
+      return await patch(ref, ...write);
+    });
+    await end();
+    expect(cluster.writes).toEqual(['undo app', 'undo root', 'undo circle']);
+    expect(replicas('child')).toBe(0);
+    refused.mockRestore();
+    await pass();
+    expect(cluster.writes.slice(3)).toEqual(['undo parent', 'undo child']);
+  });
 });
 
 test.each([
@@ -117,7 +184,7 @@ test('if others change the field, their value is restored at the end, and after 
   expect([replicas(), state()?.reason]).toEqual([6, 'Overridden']);
   expect(state()?.message).toContain('ops/app');
   await end();
-  expect([replicas(), marks()]).toEqual([6, {}]);
+  expect([replicas(), marks()]).toEqual([6, undefined]);
 });
 
 test('an object that was paused before the window is not reported as paused by another installation', async () => {
@@ -128,7 +195,7 @@ test('an object that was paused before the window is not reported as paused by a
 
 describe('a record that is', () => {
   const forged = (mac: string) => JSON.stringify({ path: 'spec.replicas', set: 3, was: 99, times: 1, mac });
-  const before = { path: 'spec.replicas', set: 0, was: 7, times: 1 };
+  const before = { path: 'spec.replicas', set: 0, was: 7, times: 1, made: 0 };
   const record = (name: string) =>
     encodeRecord(DEPLOYMENTS, { metadata: { namespace: 'ops', name } }, before, sign);
   const gatehouse = { 'gatehouse.dev/quiesced': 'true' };

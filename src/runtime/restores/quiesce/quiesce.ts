@@ -1,6 +1,5 @@
 /** On the leader: pauses what open RestoreWindows name, and undoes it after their final sweep. */
 import { someOf } from '../../../json/counted.ts';
-import { createHmac } from 'node:crypto';
 
 import type { RestoreWindow } from '../../../api/restore-window.ts';
 import { groupResourceName, keyOf, type GroupResource, type KubeObject } from '../../../json/kube-object.ts';
@@ -8,6 +7,8 @@ import { secrets } from '../../../kube/well-known.ts';
 import {
   type Sign,
   planQuiesce,
+  undoOrder,
+  type Undoable,
   QUIESCE_LABEL,
   type QuiescePlan,
   activeRules,
@@ -25,16 +26,19 @@ import {
   type Reconcile,
 } from '../../controller.ts';
 import { listIn } from '../../namespaces.ts';
+import { RESTORE_WINDOWS } from '../../resources.ts';
 import { served } from '../../policies/world.ts';
-import { READS_SECRET } from '../../policies/read-records.ts';
+import { createReadRecords, READS_SECRET } from '../../policies/read-records.ts';
 import { updateStatus, condition, type ConditionUpdate } from '../window-status.ts';
 import type { RestoreKinds } from '../restore-kinds.ts';
 import type { QuiesceRule } from '../../../api/quiesce.ts';
 import { counted } from '../../../json/counted.ts';
 import { messageOf } from '../../../json/abort.ts';
 import { mapConcurrent } from '../../../json/map-concurrent.ts';
-import { uniqueBy } from '../../../json/json.ts';
-import { isPaused, QUIESCED, UNDONE } from '../../../restore/window.ts';
+import { verifiedDiff } from '../../../json/json-diff.ts';
+import { uniqueBy, type JsonObject } from '../../../json/json.ts';
+import { unchanged } from '../../../restore/owner-links.ts';
+import { mayBePaused, QUIESCED, UNDONE } from '../../../restore/window.ts';
 import { isForbidden } from '../../../kube/api-error.ts';
 import { createPatch } from '../relink-owners.ts';
 
@@ -57,6 +61,8 @@ function createWorld(
   const { now } = serverClock;
   return {
     windows: windows.store.list,
+    liveWindows: async (stop: AbortSignal) =>
+      (await client.listAll<RestoreWindow>(RESTORE_WINDOWS, { signal: stop })).items,
     /** Of all detectors: an object in a backup may be paused without a window that names its kind. */
     rules: (): readonly QuiesceRule[] => detectors.store.list().flatMap(({ spec }) => spec.quiesce ?? []),
     list: async (
@@ -120,11 +126,10 @@ async function signWith(
   signal: AbortSignal,
 ): Promise<Sign> {
   const found = await client.get<Secret>(secrets, { namespace, name: READS_SECRET }, { signal });
-  const key = found?.data?.key;
-  if (key === undefined)
+  const sign = createReadRecords(() => found?.data).quiesce();
+  if (sign === undefined)
     throw new Error(`Secret ${READS_SECRET}: the key is missing, so nothing is paused or undone`);
-  const bytes = Buffer.from(key, 'base64');
-  return (text) => createHmac('sha256', bytes).update(`quiesce\n${text}`).digest('base64url');
+  return sign;
 }
 
 /** For the account of the leader only: the webhook replicas pause nothing. @param user the name of that account */
@@ -180,10 +185,12 @@ interface Pass {
 /** `open`: a window pauses. `failed`: something is left. @throws the first failed write of a status, after all windows */
 export async function quiescePass(world: QuiesceWorld, signal: AbortSignal) {
   const windows = world.windows();
-  const active = windows.flatMap((window) => activeRules(window, world.now(), world.settleMs(window)));
+  const active = activeIn(windows, world);
   if (world.rules().length === 0 && windows.every(({ spec }) => spec.quiesce === undefined)) return 'idle';
   const pass: Pass = { world, active, sign: await world.sign(signal), signal };
-  const ended = windows.filter((window) => isPaused(window) && !active.some((one) => one.window === window));
+  const ended = windows.filter(
+    (window) => mayBePaused(window) && !active.some((one) => one.window === window),
+  );
   const undone = await undoAll(ended, pass);
   const outcomes = [undone];
   const errors: unknown[] = [];
@@ -197,7 +204,7 @@ export async function quiescePass(world: QuiesceWorld, signal: AbortSignal) {
   await each(ended, (window) => world.report(window, undoCondition(undone, world), signal));
   const pausing = windows.filter((window) => active.some((one) => one.window === window && one.pauses));
   await each(pausing, async (window) => {
-    if (!isPaused(window)) {
+    if (window.status?.conditions?.some(({ type }) => type === QUIESCED) !== true) {
       // Before the first write: a deleted window then stays until it is undone. The written window arrives as a change.
       const begun = condition(QUIESCED, 'Unknown', 'Pausing', 'objects are being paused');
       await world.report(window, begun, signal);
@@ -222,35 +229,51 @@ interface Selection {
   readonly places: readonly string[] | undefined;
 }
 
+/** Owners before their dependents, then in reverse order of the rules. */
 async function undoAll(ended: readonly RestoreWindow[], pass: Pass): Promise<Outcome> {
-  const { world } = pass;
+  const { world, signal } = pass;
   const outcome = emptyOutcome();
   const rulesOf = (window: RestoreWindow) =>
     (window.spec.quiesce ?? []).map((rule) => ({ rule, places: placesOfRule({ rule, window }) }));
   // By their labels, because a user may have removed ours.
-  for (const { rule, places } of ended.flatMap(rulesOf).toReversed())
-    await undoSelected({ kind: kindOf(rule), labels: rule.matchLabels, places }, outcome, pass);
+  const selected = ended
+    .flatMap(rulesOf)
+    .map(({ rule, places }) => ({ kind: kindOf(rule), labels: rule.matchLabels ?? {}, places }));
   const named = [
     ...world.windows().flatMap(rulesOf),
     ...world.rules().map((rule) => ({ rule, places: rule.namespaces })),
   ].map(({ rule, places }) => ({ kind: kindOf(rule), labels: { [QUIESCE_LABEL]: 'true' }, places }));
-  for (const one of uniqueBy(named.toReversed(), ({ kind, places }) => JSON.stringify([kind, places])))
-    await undoSelected(one, outcome, pass);
+  const all = [
+    ...selected.toReversed(),
+    ...uniqueBy(named.toReversed(), ({ kind, places }) => JSON.stringify([kind, places])),
+  ];
+  const found: Undoable[] = [];
+  for (const [rank, selection] of all.entries())
+    for (const object of await listed(selection, outcome, pass))
+      if (planOf({ kind: selection.kind, object }, pass).kind === 'undo')
+        found.push({ kind: selection.kind, object, rank });
+  if (found.length === 0) return outcome;
+  // A webhook replica may have paused an object for a window that this process has not seen yet.
+  const current = { ...pass, active: activeIn(await world.liveWindows(signal), world) };
+  const kept = new Set<string>();
+  for (const level of undoOrder(found))
+    await mapConcurrent(level, AT_ONCE, async (one) => {
+      const { metadata: { uid = '', ownerReferences = [] } = {} } = one.object;
+      const plan = planOf(one, current);
+      const waits = ownerReferences.some((owner) => kept.has(owner.uid));
+      if (plan.kind !== 'undo') return;
+      if (waits || !(await apply(one.kind, one.object, plan, outcome, pass))) kept.add(uid);
+    });
   return outcome;
 }
 
-async function undoSelected(selection: Selection, outcome: Outcome, pass: Pass): Promise<void> {
-  const { kind } = selection;
-  await mapConcurrent(await listed(selection, outcome, pass), AT_ONCE, async (object) => {
-    const plan = planQuiesce(kind, object, rulesFor(kind, object, pass), pass.sign);
-    if (plan.kind === 'undo') await apply(kind, object, plan, outcome, pass);
-  });
-}
+const planOf = ({ kind, object }: Omit<Undoable, 'rank'>, pass: Pass): QuiescePlan =>
+  planQuiesce(kind, object, rulesFor(kind, object, pass), pass.sign);
 
 async function pauseRule(rule: ActiveRule, outcome: Outcome, pass: Pass): Promise<void> {
   const { group, resource } = rule;
   const kind = { group, resource };
-  const selection = { kind, labels: rule.rule.matchLabels, places: placesOfRule(rule) };
+  const selection = { kind, labels: rule.rule.matchLabels ?? {}, places: placesOfRule(rule) };
   const objects = await listed(selection, outcome, pass);
   const own = objects.filter((object) => appliesTo(rule, object, pass.world.ownNamespace));
   await mapConcurrent(own, AT_ONCE, async (object) => {
@@ -271,7 +294,14 @@ function note(
   if (state === 'paused') outcome.paused += 1;
   else if (state === 'overridden') outcome.overridden.push(name);
   else if (state === 'foreign') outcome.foreign.push(name);
+  else if (state === 'too-long')
+    outcome.failures.push(`${name}: the previous value is too long to record, so the object is not paused`);
 }
+
+const activeIn = (
+  windows: readonly RestoreWindow[],
+  { now, settleMs }: Pick<QuiesceWorld, 'now' | 'settleMs'>,
+): readonly ActiveRule[] => windows.flatMap((window) => activeRules(window, now(), settleMs(window)));
 
 const rulesFor = (
   { group, resource }: GroupResource,
@@ -301,12 +331,14 @@ async function listed(
 async function apply(
   kind: GroupResource,
   object: KubeObject,
-  { operations }: Extract<QuiescePlan, { kind: 'pause' | 'undo' }>,
+  { after }: Extract<QuiescePlan, { kind: 'pause' | 'undo' }>,
   outcome: Outcome,
   { world, signal }: Pass,
 ): Promise<boolean> {
   const { namespace, name = '' } = object.metadata ?? {};
   const self = `${groupResourceName(kind)} ${keyOf(object)}`;
+  // Otherwise the record could contain a wrong previous value.
+  const operations = [...unchanged(object), ...verifiedDiff(object as JsonObject, after)]; // JSON, as received
   try {
     const written = await world.patch({ ...kind, namespace, name }, operations, signal);
     if (written.kind === 'patched') return true;
