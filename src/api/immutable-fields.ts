@@ -7,7 +7,7 @@ import {
   type JsonValue,
   valueIn,
 } from '../json/json.ts';
-import type { GroupResource } from '../json/kube-object.ts';
+import { type GroupResource, groupResourceName } from '../json/kube-object.ts';
 
 /** A path such as `['spec', 'containers', '*', 'image']`; `*` is any item of a list. */
 type Names = readonly string[];
@@ -86,6 +86,16 @@ export const keepsImmutable = (
     const [was, is] = [before, after].map((object) => without(valueIn(object, ...field), field, except));
     return isEqual(was, is);
   });
+
+export const mayOpen = (kind: GroupResource): boolean =>
+  ['jobs.batch', 'services'].includes(groupResourceName(kind));
+
+/** Whether this update can change such fields: the API server lets users change suspended Jobs, and Services to other types. */
+export const isOpen = (of: ImmutableFields, old: JsonObject, object: JsonObject): boolean =>
+  mayOpen(of) &&
+  (of.resource === 'jobs'
+    ? valueIn(old, 'spec', 'suspend') === true && !keepsImmutable(old, object, of)
+    : valueIn(old, 'spec', 'type') !== valueIn(object, 'spec', 'type'));
 
 function without(value: JsonValue | undefined, path: Names, except: readonly Names[]): JsonValue {
   const inside = except.filter((mutable) => startsWith(mutable, path));

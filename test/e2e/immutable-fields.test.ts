@@ -4,7 +4,12 @@ import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { parse } from 'yaml';
 
-import { IMMUTABLE_FIELDS, writesImmutable, type ImmutableFields } from '../../src/api/immutable-fields.ts';
+import {
+  IMMUTABLE_FIELDS,
+  mayOpen,
+  writesImmutable,
+  type ImmutableFields,
+} from '../../src/api/immutable-fields.ts';
 import { groupResourceName } from '../../src/json/kube-object.ts';
 import { startControlPlane, type ControlPlane } from '../support/control-plane.ts';
 import { senderTo, type Send } from '../support/recorded-requests.ts';
@@ -168,3 +173,31 @@ test.each(rows.map((row) => [groupResourceName(row), row] as const))(
     }
   },
 );
+
+test.each<[string, Value, (object: Stored) => Value]>([
+  [
+    'node selectors of suspended Jobs',
+    { suspend: true },
+    ({ spec }) => {
+      const { template } = spec as { readonly template: { readonly spec: Value } };
+      return { template: { ...template, spec: { ...template.spec, nodeSelector: { a: 'x' } } } };
+    },
+  ],
+  [
+    'the class of a Service that becomes a load balancer',
+    { type: 'ClusterIP' },
+    () => ({ type: 'LoadBalancer', loadBalancerClass: 'example.com/a' }),
+  ],
+])('the API server changes %s', async (_what, before, after) => {
+  const resource = 'suspend' in before ? 'jobs' : 'services';
+  const [row] = rows.filter((one) => one.resource === resource);
+  if (row === undefined) throw new Error(`no row of ${resource}`);
+  expect(mayOpen(row)).toBe(true);
+  const { path, object } = await stored(row);
+  const created = { ...object, spec: { ...(object.spec as Value), ...before } };
+  const { status: stopped, text: problem } = await send({ method: 'PUT', path, body: created });
+  expect(stopped, problem).toBe(200);
+  const now = await ask<Stored>(path);
+  const { status, text } = await put(path, { ...now, spec: { ...(now.spec as Value), ...after(now) } });
+  expect(status, text).toBe(200);
+});

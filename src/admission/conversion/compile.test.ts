@@ -272,8 +272,10 @@ describe('steps on an object with only its required fields', () => {
       properties: {
         spec: {
           type: 'object',
-          required: ['disks'],
+          required: ['disks', 'zone', 'tier'],
           properties: {
+            zone: { type: 'string', pattern: '^[ab]$' },
+            tier: { type: 'string', enum: ['iron', 'gold'] },
             host: { type: 'string' },
             size: { type: 'integer', default: 1 },
             disks: { type: 'array', items: { type: 'object', properties: { kind: { type: 'string' } } } },
@@ -324,6 +326,11 @@ describe('steps on an object with only its required fields', () => {
     ['a field with a default', set('string(object.spec.size)')],
     ['a guarded field', set('object.status.phase', 'has(object.status) && has(object.status.phase)')],
     ['an optional field', set('object.?status.?phase')],
+    ['a map of the values that a pattern allows', set('{"a": "x", "b": "y"}[object.spec.zone]')],
+    [
+      'a condition on a value that an enum allows',
+      set('object.spec.tier in ["iron", "gold"] ? "x" : object.spec.host'),
+    ],
   ])('%s is accepted', (_what, step) => {
     expect(of(step, ['spec']).filter((one) => one.startsWith('Invalid'))).toEqual([]);
   });

@@ -185,8 +185,8 @@ function absentProblems(steps: readonly CompiledStep[], { schema }: Side): reado
   const found = new Map<string, ConversionProblem>();
   for (const withLists of schema === undefined ? [] : [false, true]) {
     let object: JsonObject = { ...objectIn(minimalValue(schema ?? {}, withLists)), metadata: METADATA };
-    // An invented value of a required field may keep a step from writing what a later one reads.
-    const written = new Set<string | undefined>([undefined]);
+    // An invented value of a required field may keep a step from writing what a later one reads, and is no key of a map.
+    const written = new Set<string | undefined>([undefined, '']);
     for (const { where, run, writes } of steps) {
       try {
         object = run(object, createCelBudget(COST_LIMIT));

@@ -143,7 +143,7 @@ export function minimalValue(schema: JsonObject, withLists: boolean): JsonValue 
   if (preset !== undefined && !isJsonObject(preset)) return preset;
   const type = textIn(schema, 'type');
   if (type === 'array') return withLists ? [minimalValue(objectIn(schema, 'items'), true)] : [];
-  if (type !== 'object') return '';
+  if (type !== 'object') return listIn(schema, 'enum')[0] ?? '';
   const required = listIn(schema, 'required');
   const fields = Object.entries(objectIn(schema, 'properties')).flatMap(([name, below]) => {
     const isPresent = required.includes(name) || valueIn(below, 'default') !== undefined;

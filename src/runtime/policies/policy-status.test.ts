@@ -125,6 +125,14 @@ test.each<[string, () => unknown, () => unknown, string]>([
   expect(condition(type)).toBeUndefined();
 });
 
+test('a condition about hundreds of changes is not longer than the API server stores', async () => {
+  const defaults = Array.from({ length: 256 }, (_, index) => ({ path: `spec.x${index}`, value: 'a' }));
+  inForceAs({ inForce: compiled({ match: { apiGroups: [''], resources: ['pods'] }, defaults }) });
+  await reconcile();
+  expect(condition('AppliedToUpdates')?.message).toMatch(/^the default of spec\.x0 does not apply.*…$/);
+  expect(condition('AppliedToUpdates')?.message.length).toBeLessThanOrEqual(32_768);
+});
+
 test('a policy in force is Ready and installed, and status.inForce holds it with the record of its reads', async () => {
   record = 'mac';
   await reconcile();

@@ -7,6 +7,7 @@ import type { AdmissionPolicy, AdmissionPolicyStatus } from '../../api/admission
 import type { KubeClient } from '../../kube/client.ts';
 import { setCondition } from '../../json/conditions.ts';
 import type { Condition } from '../../json/kube-object.ts';
+import { shorten } from '../../json/printable.ts';
 import type { Store } from '../../kube/store.ts';
 import type { Context } from '../context.ts';
 import type { Enforcement } from '../native/native-policies.ts';
@@ -111,13 +112,13 @@ function withShortcomings(
   observedGeneration: number,
   now: Date,
 ): Condition[] {
-  return found.reduce(
-    (all, { message, ...one }) =>
-      message === ''
-        ? all.filter(({ type }) => type !== one.type)
-        : [...setCondition(all, { ...one, message, status: 'False', observedGeneration }, now)],
-    [...conditions],
-  );
+  const withOne = (all: readonly Condition[], { message, ...one }: Shortcoming) => {
+    if (message === '') return all.filter(({ type }) => type !== one.type);
+    // The API server refuses a status with a longer message.
+    const next = { ...one, message: shorten(message, 32_768), status: 'False' as const, observedGeneration };
+    return [...setCondition(all, next, now)];
+  };
+  return found.reduce(withOne, [...conditions]);
 }
 
 function withRecord({ name, generation, spec }: CompiledPolicy, { recordOf }: Pick<ReadRecords, 'recordOf'>) {

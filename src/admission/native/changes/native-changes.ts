@@ -1,5 +1,6 @@
 import type { CompiledPolicy, CompiledDefault, CompiledMutation } from '../../policy/compiled-policy.ts';
 import { splitResource } from '../../policy/match/resource-pattern.ts';
+import { mayOpen } from '../../../api/immutable-fields.ts';
 import { updateLimits } from '../../policy/mutations/update-limits.ts';
 import { IGNORED_CONDITIONS, inWebhook, type NativeCheck } from '../native-check.ts';
 import { paramsProblem, readsOwnNamespace } from '../native-params.ts';
@@ -180,7 +181,7 @@ function unlessLimited(policy: CompiledPolicy, change: Change, text: string): st
 
 function limitProblem(policy: CompiledPolicy): string | undefined {
   const limits = [...policy.defaults, ...policy.mutations].flatMap((change) => updateLimits(policy, change));
-  return limits.some(({ writes }) => writes !== 'whole')
+  return limits.some(({ of, writes }) => writes !== 'whole' || mayOpen(of))
     ? 'it may change immutable fields on UPDATE, and only the webhook leaves out such changes'
     : undefined;
 }

@@ -41,7 +41,7 @@ export function splitExisting(
 }
 
 /** Whether the match conditions that read more than the object read the same values of it. */
-const isSelectedAlike = ({ match }: CompiledPolicy, before: JsonObject, after: JsonObject): boolean =>
+export const isSelectedAlike = ({ match }: CompiledPolicy, before: JsonObject, after: JsonObject): boolean =>
   match.matchConditions
     .filter(({ expression }) => !match.conditionsOnObject.some((one) => one.expression === expression))
     .flatMap(pathsIn)

@@ -30,7 +30,13 @@ const patch = (expression: string): Spec => ({
 });
 
 /** The object after the changes of the policy, in a request for a resource such as `jobs.batch` or `pods/resize`. */
-async function after(spec: Spec, operation: 'CREATE' | 'UPDATE', fields: JsonObject, kind = 'pods') {
+async function after(
+  spec: Spec,
+  operation: 'CREATE' | 'UPDATE',
+  fields: JsonObject,
+  kind = 'pods',
+  before = fields,
+) {
   const [name = '', group = ''] = kind.split('.');
   const [resource = '', subResource = ''] = name.split('/');
   const request = createRequest({});
@@ -42,12 +48,19 @@ async function after(spec: Spec, operation: 'CREATE' | 'UPDATE', fields: JsonObj
       resource: { group, version: 'v1', resource },
       subResource,
       object,
-      oldObject: operation === 'UPDATE' ? object : undefined,
+      oldObject: operation === 'UPDATE' ? { ...request.object, spec: {}, ...before } : undefined,
     },
     [policyOf(spec)],
     clusterOf(),
   );
   return decision.kind === 'allow' ? applyPatch(object, decision.patch) : decision.message;
+}
+
+function nativeReason(spec: Spec): string | undefined {
+  const options = { ownNamespace: 'gatehouse-system', restorers: [], others: [] };
+  const policy = policyOf({ ...spec, restore: { mutations: 'Apply' } });
+  const [check] = compileNative(policy, options).checks;
+  return check?.by === 'Webhook' ? check.reason : check?.mutations?.join();
 }
 
 const SIDECAR = '{"name": "sidecar", "image": "b"}';
@@ -118,6 +131,57 @@ test('the data of a ConfigMap changes unless it is marked as immutable', async (
   expect(updateNotes(policyOf(spec))).toEqual([]);
 });
 
+test('a manifest without what the policy wrote on CREATE gets it again', async () => {
+  const spec: Spec = { match: PODS, defaults: [{ path: 'spec.hostname', value: 'a' }] };
+  const update = (hostname: string) =>
+    after(spec, 'UPDATE', { spec: MAIN }, 'pods', { spec: { ...MAIN, hostname } });
+  expect(await update('a')).toHaveProperty('spec.hostname', 'a');
+  expect(await update('b')).not.toHaveProperty('spec.hostname');
+});
+
+test('a user cannot change what the policy wrote into a suspended Job', async () => {
+  const path = 'spec.template.spec.nodeSelector';
+  const spec: Spec = {
+    ...merge('{"spec": {"template": {"spec": {"nodeSelector": {"pool": "a"}}}}}'),
+    match: governing(['jobs'], ['batch']),
+  };
+  const job = (pool: string, suspend: boolean, tolerations: JsonObject[] = []) => ({
+    spec: { suspend, template: { spec: { nodeSelector: { pool }, tolerations } } },
+  });
+  const moved = job('b', true, [{ operator: 'Exists' }]);
+  expect(await after(spec, 'UPDATE', moved, 'jobs.batch', job('a', true))).toHaveProperty(path, {
+    pool: 'a',
+  });
+  expect(await after(spec, 'UPDATE', moved, 'jobs.batch', job('a', false))).toHaveProperty(path, {
+    pool: 'b',
+  });
+  const old = job('b', true); // older than the policy
+  expect(await after(spec, 'UPDATE', old, 'jobs.batch')).toHaveProperty(path, { pool: 'b' });
+  expect(nativeReason(spec)).toContain('only the webhook leaves out such changes');
+});
+
+test('a Service that becomes a load balancer gets its class', async () => {
+  const spec: Spec = {
+    match: governing(['services']),
+    mutations: [
+      {
+        name: 'm',
+        condition: 'object.spec.type == "LoadBalancer"',
+        expression: '{"spec": {"loadBalancerClass": "example.com/internal"}}',
+      },
+    ],
+  };
+  const typed = (type: string) => ({ spec: { type } });
+  const field = 'spec.loadBalancerClass';
+  const exposed = typed('LoadBalancer');
+  expect(await after(spec, 'UPDATE', exposed, 'services', typed('ClusterIP'))).toHaveProperty(
+    field,
+    'example.com/internal',
+  );
+  expect(await after(spec, 'UPDATE', exposed, 'services')).not.toHaveProperty(field);
+  expect(nativeReason(spec)).toContain('only the webhook leaves out such changes');
+});
+
 test('a Pod can be resized, and keeps its other fields', async () => {
   const match = governing(['pods/*']);
   const defaults = [
@@ -163,8 +227,5 @@ test.each<[string, Spec, RegExp]>([
     /only the webhook leaves out such changes/,
   ],
 ])('a compiled change %s', (_what, spec, expected) => {
-  const options = { ownNamespace: 'gatehouse-system', restorers: [], others: [] };
-  const policy = policyOf({ ...spec, restore: { mutations: 'Apply' } });
-  const [check] = compileNative(policy, options).checks;
-  expect(check?.by === 'Webhook' ? check.reason : check?.mutations?.join()).toMatch(expected);
+  expect(nativeReason(spec)).toMatch(expected);
 });

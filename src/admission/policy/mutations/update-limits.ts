@@ -1,6 +1,7 @@
 /** The API server refuses updates that change immutable fields, so defaults and mutations of such fields apply only on CREATE. */
 import {
   IMMUTABLE_FIELDS,
+  isOpen,
   keepsImmutable,
   writesImmutable,
   type ImmutableFields,
@@ -46,17 +47,22 @@ export type MakeChange = (change: Change, object: JsonObject, make: () => JsonOb
 export const withinLimits =
   ({ operation, resource, subResource, oldObject }: AdmissionRequest): MakeChange =>
   (change, object, make) => {
-    if (operation !== 'UPDATE') return make();
+    if (operation !== 'UPDATE' || oldObject === undefined) return make();
     const name = subResource === '' ? resource.resource : `${resource.resource}/${subResource}`;
     const limits = limitsOf(change).filter(
       ({ of }) =>
         of.group === resource.group &&
         of.resource === name &&
-        (!of.ifMarked || oldObject?.immutable === true),
+        (!of.ifMarked || oldObject.immutable === true) &&
+        !isOpen(of, oldObject, object),
     );
-    if (limits.some(({ writes }) => writes === 'whole')) return object;
+    const isKept = ({ of }: UpdateLimit) => keepsImmutable(oldObject, object, of);
+    if (limits.some((limit) => limit.writes === 'whole' && isKept(limit))) return object;
     const changed = make();
-    return limits.every(({ of }) => keepsImmutable(object, changed, of)) ? changed : object;
+    // A manifest may lack what the policy wrote on CREATE.
+    const isAllowed = ({ of }: UpdateLimit) =>
+      keepsImmutable(object, changed, of) || keepsImmutable(oldObject, changed, of);
+    return limits.every(isAllowed) ? changed : object;
   };
 
 const nameOf = (change: Change): string =>

@@ -180,6 +180,21 @@ describe('refs', () => {
       updateRequest(gone, gone, { labels: { tier: 'a' } }),
       'deny',
     ],
+    [
+      'a field that a match condition on the user reads',
+      {
+        ...spec,
+        match: {
+          apiGroups: [GROUP],
+          resources: ['servers'],
+          matchConditions: [
+            { name: 'on', expression: 'has(object.spec.on) && request.userInfo.username != "root"' },
+          ],
+        },
+      },
+      updateRequest(gone, { ...gone, on: true }),
+      'deny',
+    ],
   ])(
     'of a target that has disappeared do not block an update of %s: %s',
     async (_what, policy, update, kind) => {
