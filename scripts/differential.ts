@@ -4,11 +4,10 @@
  * after a difference. The lists of what the API server enforces, and how its answers differ, are in docs/api-server-policies.md.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isDeepStrictEqual, parseArgs } from 'node:util';
+import { parseArgs } from 'node:util';
 
 import type { AdmissionPolicyStatus } from '../src/api/admission-policy.ts';
-import { listIn, objectIn, parseJson, textIn, type JsonObject } from '../src/json/json.ts';
-import { toCanonicalText } from '../src/json/json-text.ts';
+import { objectIn } from '../src/json/json.ts';
 import type { KubeObject } from '../src/json/kube-object.ts';
 import { mapConcurrent } from '../src/json/map-concurrent.ts';
 import { configMaps } from '../src/kube/well-known.ts';
@@ -17,15 +16,17 @@ import { GROUP } from '../test/support/admission/policy.ts';
 import { ADMISSION_POLICIES, established, type Cluster } from '../test/support/cluster.ts';
 import { startGatehouse, untilRefused } from '../test/support/gatehouse-cluster.ts';
 import { startReplica } from '../test/support/gatehouse.ts';
-import { distinct, inCommon, UNEVALUATED } from '../test/support/native/judge.ts';
+import { isAlike, isNotedAlike, verdictOf, type Verdict } from '../test/support/native/judge.ts';
 import {
+  KINDS,
   NAMESPACES,
+  OPEN,
+  SHARED_PARAMS,
   placesFrom,
   rawRequest,
   type Place,
   type RawRequest,
 } from '../test/support/native/places.ts';
-import { KINDS, OPEN, SHARED_PARAMS, written } from '../test/support/native/real-requests.ts';
 import {
   admissionPolicy,
   configMap,
@@ -36,7 +37,7 @@ import {
 } from '../test/support/objects.ts';
 import { eventually } from '../test/support/processes.ts';
 import { createSeeded, type Seeded } from '../test/support/seeded.ts';
-import { createTransport, warningsIn, type RawAnswer, type Transport } from '../test/support/transport.ts';
+import { createTransport, type RawAnswer, type Transport } from '../test/support/transport.ts';
 
 const { values: flags } = parseArgs({
   options: {
@@ -167,76 +168,24 @@ async function send(
   }
 }
 
-interface Verdict {
-  readonly code: number;
-  /** Who refuses. Neither: the API server for other reasons, or nobody. */
-  readonly by: 'webhook' | 'compiled' | 'unreachable' | 'neither';
-  /** What the policy says, with the fields. The API server tells one cause. */
-  readonly causes: readonly string[];
-  readonly warnings: readonly string[];
-  readonly object: string;
-}
-
-const WEBHOOK = /admission webhook "[^"]*" denied the request: /;
-const COMPILED = /(?:AdmissionPolicy|policy) '([^']*)' with binding '[^']*' denied request: ([^]*)$/;
-const CHANGE = 'a change that cannot be made';
-
-function verdictOf(answer: RawAnswer): Verdict {
-  const { status: code, text } = answer;
-  const said = parseJson(text);
-  const warnings = distinct(warningsIn(answer).map(shortWarning));
-  const verdict = { code, by: 'neither', causes: [], warnings, object: '' } as const;
-  if (code < 400) return { ...verdict, object: comparable(objectIn({ said }, 'said')) };
-  const message = textIn(said, 'message');
-  const [, policy = '', refusal] = COMPILED.exec(message) ?? [];
-  if (refusal !== undefined)
-    return {
-      ...verdict,
-      by: 'compiled',
-      causes: [policy.includes('.changes.') ? CHANGE : inCommon(refusal)],
-    };
-  if (message.includes('failed calling webhook')) return { ...verdict, by: 'unreachable', causes: [message] };
-  // A match condition of the webhook.
-  if (message.includes('resulted in error: ')) return { ...verdict, by: 'webhook', causes: [UNEVALUATED] };
-  // The problems in its message have a random order.
-  if (!WEBHOOK.test(message)) return { ...verdict, causes: [textIn(said, 'reason')] };
-  const causes = listIn(said, 'details', 'causes').map((one) => {
-    const field = textIn(one, 'field');
-    return inCommon(`${field === '' ? '' : `${field}: `}${textIn(one, 'message')}`);
-  });
-  return { ...verdict, by: 'webhook', causes: message.includes('.mutate.') ? [CHANGE] : causes };
-}
-
-/** The webhook shortens long warnings. */
-const shortWarning = (warning: string): string =>
-  Array.from(inCommon(warning.replace(/^Validation failed for [^:]*: /, '')))
-    .slice(0, 250)
-    .join('');
-
-const OF_THE_SERVER =
-  /"(uid|resourceVersion|creationTimestamp|clusterIPs?|nodePort)":("[^"]*"|\d+|\["[^"]*"\]|null)/g;
-
-const comparable = (object: JsonObject): string =>
-  toCanonicalText(
-    object.kind === 'Status' || object.items !== undefined ? object : written(object),
-  ).replaceAll(OF_THE_SERVER, '"$1":""');
-
-/** If the API server cannot evaluate an expression, it answers 422, and the webhook 403. */
-function isAlike(webhook: Verdict, other: Verdict): boolean {
-  if (webhook.by !== 'webhook' || other.by !== 'compiled') return isDeepStrictEqual(webhook, other);
-  const [cause = ''] = other.causes;
-  const isOnlyOne = webhook.causes.length === 1 && cause !== UNEVALUATED;
-  return (
-    webhook.causes.includes(cause) &&
-    (!isOnlyOne || webhook.code === other.code) &&
-    isDeepStrictEqual(webhook.warnings, other.warnings)
-  );
-}
-
 interface Asked {
   readonly place: Place;
   readonly request: RawRequest;
 }
+
+const auditId = ({ headers }: RawAnswer): string => headers['audit-id']?.[0] ?? '';
+
+/** The annotations of each request, by its id. */
+const auditLogOf = ({ plane }: Cluster, ids: readonly string[]) =>
+  eventually(
+    'the audit log',
+    () => {
+      const log = plane.auditLog() as readonly { auditID?: string; annotations?: Verdict['audit'] }[];
+      const found = new Map(log.map(({ auditID = '', annotations = {} }) => [auditID, annotations]));
+      return Promise.resolve(ids.every((id) => id === '' || found.has(id)) ? found : undefined);
+    },
+    { timeoutMs: 60_000, everyMs: 1_000 },
+  );
 
 const totals = {
   requests: 0,
@@ -245,6 +194,7 @@ const totals = {
   refused: 0,
   invalid: 0,
   warned: 0,
+  noted: 0,
   deletions: 0,
   differences: 0,
 };
@@ -269,15 +219,21 @@ async function playRound(seed: number, round: number): Promise<void> {
     const token = cluster.plane.token('admin');
     const askAll = async (some: readonly Asked[]): Promise<ReadonlyMap<Asked, Verdict>> => {
       const started = performance.now();
-      const verdicts = await mapConcurrent(
+      const answers = await mapConcurrent(
         some,
         CLIENTS,
-        async (one) => [one, verdictOf(await send(transport, token, one.request))] as const,
+        async (one) => [one, await send(transport, token, one.request)] as const,
       );
       console.log(
         `  ${whole(some.length)} requests, ${whole(perSecond(some.length, performance.now() - started))} a second`,
       );
-      return new Map(verdicts);
+      const audit = await auditLogOf(
+        cluster,
+        answers.map(([, answer]) => auditId(answer)),
+      );
+      return new Map(
+        answers.map(([one, answer]) => [one, verdictOf(answer, audit.get(auditId(answer)) ?? {})]),
+      );
     };
     await seeJudged(cluster, 'admission webhook');
     const webhook = await askAll(asked);
@@ -299,7 +255,7 @@ async function playRound(seed: number, round: number): Promise<void> {
       compare(
         one,
         { webhook: webhook.get(one), alive: alive.get(one), dead: dead.get(one) },
-        `seed ${seed}, round ${round}`,
+        { where: `seed ${seed}, round ${round}`, notesFirst: cluster.plane.version.minor < 37 },
       );
   } finally {
     await transport.stop();
@@ -318,7 +274,7 @@ const askedOf = (chance: Seeded, places: readonly Place[], olds: Olds): readonly
 function compare(
   { place: { spec }, request }: Asked,
   verdicts: Readonly<Record<'webhook' | 'alive' | 'dead', Verdict | undefined>>,
-  where: string,
+  { where, notesFirst }: { readonly where: string; readonly notesFirst: boolean },
 ): void {
   const { webhook, alive, dead } = verdicts;
   if (webhook === undefined || alive === undefined) throw new Error('a request without an answer');
@@ -332,8 +288,10 @@ function compare(
   if (webhook.by === 'webhook') totals.refused += 1;
   else if (webhook.code >= 400) totals.invalid += 1;
   if (webhook.warnings.length > 0) totals.warned += 1;
+  if (dead !== undefined && Object.keys(webhook.audit).length > 0) totals.noted += 1;
   if (request.method === 'DELETE') totals.deletions += 1;
-  if (isAlike(webhook, alive) && (dead === undefined || isLeft || isAlike(webhook, dead))) return;
+  const isDeadAlike = (other: Verdict) => isAlike(webhook, other) && isNotedAlike(webhook, other, notesFirst);
+  if (isAlike(webhook, alive) && (dead === undefined || isLeft || isDeadAlike(dead))) return;
   totals.differences += 1;
   console.log(`DIFFERENCE ${where}: ${JSON.stringify({ request, ...verdicts, spec })}`);
 }

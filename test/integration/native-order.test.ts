@@ -42,7 +42,7 @@ test('no order of two policies matters if both compile', async () => {
         users: ['ada', 'mallory', ''],
       });
       if (others.some((policy) => isLeftToWebhook(policy, [], asked.request))) continue;
-      const own = await byWebhook(others, asked, undefined);
+      const own = await byWebhook(others, asked);
       seen.compared += 1;
       if (own !== 'refused' && !isEqual(own, asked.question.object)) seen.changed += 1;
       const told = (outcome: unknown) => ({ specs: [a.spec, b.spec], asked: asked.request, outcome });

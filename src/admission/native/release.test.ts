@@ -5,14 +5,7 @@ import { webhookConfigurations } from '../webhooks/webhook-configurations.ts';
 import type { CompiledPolicy } from '../policy/compiled-policy.ts';
 import { compileCel } from '../../cel/cel.ts';
 import type { JsonObject } from '../../json/json.ts';
-import {
-  IS_DELETED,
-  isLeftToWebhook,
-  judgedByWebhook,
-  leftCondition,
-  withoutNative,
-  type Release,
-} from './release.ts';
+import { IS_DELETED, isLeftToWebhook, judgedByWebhook, withoutNative, type Release } from './release.ts';
 import { compileNative } from './native-policy.ts';
 
 const RULES = { rules: [{ name: 'small', expression: 'object.spec.units < 5' }] };
@@ -128,32 +121,6 @@ test.each<[string, JsonObject | undefined]>([
   const request = { ...updateRequest({}, {}), oldObject };
   const isLeft = condition.evaluate({ oldObject: oldObject ?? null });
   expect(isLeftToWebhook({ exceptions: [] }, [], request)).toBe(isLeft);
-});
-
-test.each([
-  { matchLabels: { tier: 'gold' } },
-  { matchExpressions: [{ key: 'tier', operator: 'In' as const, values: ['iron', 'gold'] }] },
-  { matchExpressions: [{ key: 'tier', operator: 'NotIn' as const, values: ['iron', 'gold'] }] },
-  { matchExpressions: [{ key: 'tier', operator: 'Exists' as const }] },
-  { matchExpressions: [{ key: 'tier', operator: 'DoesNotExist' as const }] },
-])('the condition and the webhook agree about an exception that expires, for %j', (objectSelector) => {
-  const exceptions = [{ name: 'e', reason: 'r', objectSelector, expiresAt: '2026-12-31T00:00:00Z' }];
-  const policy = policyOf({ validate: RULES, exceptions });
-  const left = compileCel(leftCondition(policy, []) ?? '', {
-    object: 'dyn',
-    oldObject: 'dyn',
-    request: 'dyn',
-  });
-  const answers = [{}, { labels: { tier: 'gold' } }, { labels: { tier: 'tin' } }].map((metadata) => {
-    const object = { metadata };
-    const request = { ...updateRequest({}, {}), object, oldObject: {} };
-    const ofKind = (resource: string) =>
-      left.evaluate({ object, oldObject: {}, request: { resource: { resource } } });
-    expect(ofKind('others')).toBe(false);
-    return [ofKind('servers'), isLeftToWebhook(policy, [], request)];
-  });
-  expect(new Set(answers.flat())).toEqual(new Set([true, false]));
-  for (const [byCondition, byWebhook] of answers) expect(byCondition).toBe(byWebhook);
 });
 
 test('a policy whose defaults the API server fills has a mutating entry only for what is left', () => {

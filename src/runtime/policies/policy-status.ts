@@ -60,7 +60,7 @@ export function createPolicyStatusReconciler(
       state.inForce === undefined ? '' : find(state.inForce, registry.inForce()).join('; ');
     const shortcomings = [
       { type: 'SubresourcesCovered', reason: 'NotCovered', message: notes(uncoveredSubresources) },
-      updatesOf(state),
+      { type: 'AppliedToUpdates', reason: 'ImmutableFields', message: notes(updateNotes) },
       { type: CONFLICT_FREE, reason: 'Conflicts', message: notes(conflictsOf) },
       reviewOf(records.verdict(name, spec, recordIn(policy))),
       { type: 'KindsServed', reason: 'NotServed', message: state.unserved ?? '' },
@@ -91,12 +91,6 @@ function enforcement({
 }
 
 const CONFLICT_FREE = 'ConflictFree';
-
-const updatesOf = ({ inForce }: PolicyState): Shortcoming => ({
-  type: 'AppliedToUpdates',
-  reason: 'ImmutableFields',
-  message: inForce === undefined ? '' : updateNotes(inForce).join('; '),
-});
 
 function reviewOf(verdict: ReadsVerdict): Shortcoming {
   const message =

@@ -3,8 +3,11 @@ import type { AdmissionPolicySpec } from '../../../src/api/admission-policy.ts';
 import { compileNative, type NativeOptions } from '../../../src/admission/native/native-policy.ts';
 import type { CompiledPolicy } from '../../../src/admission/policy/compiled-policy.ts';
 import { mutate } from '../../../src/admission/policy/mutate.ts';
+import { CelError } from '../../../src/cel/cel.ts';
+import { compileMatchCondition } from '../../../src/cel/match-condition.ts';
+import { celValue } from '../../../src/cel/values/values.ts';
 import type { KubeObject } from '../../../src/json/kube-object.ts';
-import type { JsonObject, JsonValue } from '../../../src/json/json.ts';
+import { objectIn, type JsonObject, type JsonValue } from '../../../src/json/json.ts';
 import { applyPatch } from '../../../src/json/json-patch.ts';
 import { ofJson, toJson } from '../../../src/machinery/api-object.ts';
 import { applyMutation, MutationFailure } from '../../../src/machinery/policies/apply-mutation.ts';
@@ -14,17 +17,21 @@ import {
   evaluationOf,
   outcome,
 } from '../../../src/machinery/policies/evaluate-policy.ts';
+import { admissionRequest } from '../../../src/machinery/webhooks/admission-review.ts';
 import { clusterOf } from '../admission/policy.ts';
 import type { Seeded } from '../seeded.ts';
-import { isCalled, keyOfParams, noAuthorizer, sandboxed, specOf, storedNamespace } from './judge.ts';
 import { matchedBy } from './mutations.ts';
 import type { Asked } from './requests.ts';
 
 type Outcome = JsonObject | 'refused';
 
+const specOf = (object: KubeObject): JsonObject => objectIn(object, 'spec');
+
+const noAuthorizer = () => ({ allowed: false, reason: 'no policy asks' });
+
 function applyOnce(compiled: PolicyExpressions, asked: Asked, before: JsonObject): JsonObject | 'refused' {
   const { question, namespaceObject } = asked;
-  const namespace = sandboxed(namespaceObject);
+  const namespace = namespaceObject && ofJson(namespaceObject as unknown as JsonObject);
   const type = question.seen;
   const evaluationFor = (object: JsonObject) =>
     evaluationOf(compiled, { ...question, object: ofJson(object) }, namespace, noAuthorizer, undefined);
@@ -66,28 +73,39 @@ export function inOrder(
     );
 }
 
-export async function byWebhook(
-  policies: readonly CompiledPolicy[],
-  asked: Asked,
-  params: KubeObject | undefined,
-): Promise<Outcome> {
+export async function byWebhook(policies: readonly CompiledPolicy[], asked: Asked): Promise<Outcome> {
   const { question, request, namespaceObject } = asked;
   const called = policies.map((policy) => isCalled(policy, question));
   if (called.includes(undefined)) return 'refused';
-  const stored = {
-    ...storedNamespace(namespaceObject),
-    ...(params === undefined
-      ? {}
-      : Object.fromEntries(policies.map((policy) => [keyOfParams(policy, params), params]))),
-  };
+  const stored = namespaceObject && { [`namespaces/${namespaceObject.metadata?.name}`]: namespaceObject };
   const decision = await mutate(
     request,
     policies.filter((_, index) => called[index]),
-    clusterOf({ stored }),
+    clusterOf({ stored: stored ?? {} }),
   );
   if (decision.kind === 'retry') throw new Error(decision.message);
   if (decision.kind === 'deny') return 'refused';
   return applyPatch(objectOf(asked), decision.patch);
+}
+
+/** Whether the API server calls the webhook; undefined: a condition fails, and the failurePolicy Fail refuses. */
+function isCalled({ match }: CompiledPolicy, question: Asked['question']): boolean | undefined {
+  const { object = null, oldObject = null } = question;
+  const values = {
+    object: celValue(object),
+    oldObject: celValue(oldObject),
+    request: celValue(admissionRequest(question)),
+  };
+  let isKnown = true;
+  for (const { expression } of match.matchConditions) {
+    try {
+      if (compileMatchCondition(expression).run(values) === false) return false;
+    } catch (error) {
+      if (!(error instanceof CelError)) throw error;
+      isKnown = false;
+    }
+  }
+  return isKnown ? true : undefined;
 }
 
 const PATHS = [

@@ -32,6 +32,10 @@ const CONDITIONS = [
   ],
   'request.kind.kind == "Server" && request.?namespace.orValue("") != ""',
   'object.metadata.?labels == oldObject.?metadata.?labels',
+  'authorizer.requestResource.check("use").allowed()',
+  'authorizer.requestResource.check("use").reason() != "" && authorizer.path("/x").check("get").allowed()',
+  '!authorizer.serviceAccount("shop", "cart").group("").resource("secrets").check("get").allowed()',
+  '["a", "b"].exists(one, !authorizer.group("").resource("pods").name(one).check("use").allowed())',
 ];
 const OF_PARAMS = [
   ...['object.spec.units <= params.spec.most', 'object.spec.tier in params.spec.tiers', 'variables.most > 2'],

@@ -1,99 +1,142 @@
-/** What the webhook answers to a request, in a form that its counterpart of the API server has. */
-import type { CompiledPolicy } from '../../../src/admission/policy/compiled-policy.ts';
+/** What an API server tells of a policy, in a form that the webhook and compiled policies have in common. */
+import { isDeepStrictEqual } from 'node:util';
+
 import { LONGEST_ANNOTATION } from '../../../src/admission/policy/findings.ts';
-import { validate } from '../../../src/admission/policy/validate.ts';
-import { CelError } from '../../../src/cel/cel.ts';
-import { celValue } from '../../../src/cel/values/values.ts';
-import { compileMatchCondition } from '../../../src/cel/match-condition.ts';
-import { objectIn, type JsonObject } from '../../../src/json/json.ts';
-import { objectKey, type KubeObject } from '../../../src/json/kube-object.ts';
-import { ofJson } from '../../../src/machinery/api-object.ts';
-import { admissionRequest } from '../../../src/machinery/webhooks/admission-review.ts';
-import { clusterOf, GROUP } from '../admission/policy.ts';
-import type { Asked } from './requests.ts';
+import {
+  isJsonObject,
+  listIn,
+  objectIn,
+  parseJson,
+  textIn,
+  type JsonObject,
+} from '../../../src/json/json.ts';
+import { toCanonicalText } from '../../../src/json/json-text.ts';
+import { warningsIn, type RawAnswer } from '../transport.ts';
 
-export interface Verdict {
-  readonly refusals: readonly string[];
-  readonly warnings: readonly string[];
-  readonly annotations: Readonly<Record<string, string>>;
-}
-
-export const NOTHING: Verdict = { refusals: [], warnings: [], annotations: {} };
-export const UNEVALUATED = 'an expression that cannot be evaluated';
+const UNEVALUATED = 'an expression that cannot be evaluated';
 
 /** Each pair states the match conditions. */
-export const distinct = (messages: readonly string[]): readonly string[] => [...new Set(messages)].toSorted();
+const distinct = (messages: readonly string[]): readonly string[] => [...new Set(messages)].toSorted();
 
-export const specOf = (object: KubeObject): JsonObject => objectIn(object, 'spec');
+export interface Verdict {
+  readonly code: number;
+  /** Who refuses. Neither: the API server for other reasons, or nobody. */
+  readonly by: 'webhook' | 'compiled' | 'unreachable' | 'neither';
+  /** What the policy says, with the fields. The API server tells one cause. */
+  readonly causes: readonly string[];
+  readonly warnings: readonly string[];
+  readonly object: string;
+  readonly audit: Readonly<Record<string, string>>;
+}
 
-export const noAuthorizer = () => ({ allowed: false, reason: 'no policy asks' });
+const WEBHOOK = /admission webhook "[^"]*" denied the request: /;
+const COMPILED = /(?:AdmissionPolicy|policy) '([^']*)' with binding '[^']*' denied request: ([^]*)$/;
+const CHANGE = 'a change that cannot be made';
 
-export const sandboxed = (object: KubeObject | undefined) =>
-  object === undefined ? undefined : ofJson(object as unknown as JsonObject);
+export function verdictOf(answer: RawAnswer, audit: Verdict['audit']): Verdict {
+  const { status: code, text } = answer;
+  const said = parseJson(text);
+  const warnings = distinct(warningsIn(answer).map(shortWarning));
+  const verdict = { code, by: 'neither', causes: [], warnings, object: '', audit: auditOf(audit) } as const;
+  if (code < 400) return { ...verdict, object: comparable(objectIn({ said }, 'said')) };
+  const message = textIn(said, 'message');
+  const [, policy = '', refusal] = COMPILED.exec(message) ?? [];
+  if (refusal !== undefined)
+    return {
+      ...verdict,
+      by: 'compiled',
+      causes: [policy.includes('.changes.') ? CHANGE : inCommon(refusal)],
+    };
+  if (message.includes('failed calling webhook')) return { ...verdict, by: 'unreachable', causes: [message] };
+  // A match condition of the webhook.
+  if (message.includes('resulted in error: ')) return { ...verdict, by: 'webhook', causes: [UNEVALUATED] };
+  // The problems in its message have a random order.
+  if (!WEBHOOK.test(message)) return { ...verdict, causes: [textIn(said, 'reason')] };
+  const causes = listIn(said, 'details', 'causes').map((one) => {
+    const field = textIn(one, 'field');
+    return inCommon(`${field === '' ? '' : `${field}: `}${textIn(one, 'message')}`);
+  });
+  return { ...verdict, by: 'webhook', causes: message.includes('.mutate.') ? [CHANGE] : causes };
+}
+
+/** What the policy says in the audit log. */
+function auditOf(annotations: Verdict['audit']): Verdict['audit'] {
+  const noted = annotations['validation.policy.admission.k8s.io/validation_failure'];
+  const own = Object.entries(annotations).flatMap(([key, value]) => {
+    const [, name] = /^[^/]*\.gatehouse\.dev\/(.*)$/.exec(key) ?? [];
+    return name === undefined || name === 'expression-errors' ? [] : [[name, value] as const];
+  });
+  const { violations: byWebhook, ...others } = Object.fromEntries(own);
+  const messages = listIn({ all: noted === undefined ? [] : parseJson(noted) }, 'all');
+  const byServer = messages.map((one) => textIn(one, 'message')).join('; ');
+  return { ...others, ...violations(byWebhook ?? byServer) };
+}
+
+/** The webhook shortens long warnings. */
+const shortWarning = (warning: string): string =>
+  Array.from(inCommon(warning.replace(/^Validation failed for [^:]*: /, '')))
+    .slice(0, 250)
+    .join('');
+
+const OF_THE_SERVER =
+  /"(uid|resourceVersion|creationTimestamp|clusterIPs?|nodePort)":("[^"]*"|\d+|\["[^"]*"\]|null)/g;
+
+const comparable = (object: JsonObject): string =>
+  toCanonicalText(
+    object.kind === 'Status' || object.items !== undefined ? object : written(object),
+  ).replaceAll(OF_THE_SERVER, '"$1":""');
+
+/** @param first whether the API server notes only the first of several violations, as it does before Kubernetes 1.37 */
+export function isNotedAlike(
+  { audit: webhook }: Verdict,
+  { audit: server }: Verdict,
+  first: boolean,
+): boolean {
+  const [all = '', noted = ''] = [webhook.violations, server.violations];
+  const isPart = first && noted !== '' && (all === 'too long' || all.includes(noted));
+  // The API server asks no webhook about an operation that no check needs, and still notes the exceptions.
+  const isUnasked = Object.keys(webhook).length === 0 && Object.keys(server).join() === 'exceptions';
+  return isUnasked || isDeepStrictEqual(webhook, isPart ? { ...server, violations: all } : server);
+}
+
+/** Apart from the audit annotations. If the API server cannot evaluate an expression, it answers 422, and the webhook 403. */
+export function isAlike(webhook: Verdict, other: Verdict): boolean {
+  if (webhook.by !== 'webhook' || other.by !== 'compiled')
+    return isDeepStrictEqual(webhook, { ...other, audit: webhook.audit });
+  const [cause = ''] = other.causes;
+  const isOnlyOne = webhook.causes.length === 1 && cause !== UNEVALUATED;
+  return (
+    webhook.causes.includes(cause) &&
+    (!isOnlyOne || webhook.code === other.code) &&
+    isDeepStrictEqual(webhook.warnings, other.warnings)
+  );
+}
 
 /** Ajv and CEL may find the flaws of a value in another order, so long annotations may keep other parts. */
-export const violations = (text: string): Verdict['annotations'] => {
+const violations = (text: string): Verdict['audit'] => {
   if (Array.from(text).length > LONGEST_ANNOTATION || text.endsWith('…')) return { violations: 'too long' };
   return text === '' ? {} : { violations: inCommon(text).split('; ').toSorted().join('; ') };
 };
 
-export async function verdictOfWebhook(
-  policy: CompiledPolicy,
-  { question, request, namespaceObject }: Asked,
-  params: KubeObject | undefined,
-): Promise<Verdict> {
-  const called = isCalled(policy, question);
-  if (called !== true) return { ...NOTHING, refusals: called === false ? [] : [UNEVALUATED] };
-  const stored = {
-    ...storedNamespace(namespaceObject),
-    ...(params === undefined ? {} : { [keyOfParams(policy, params)]: params }),
-  };
-  const decision = await validate(request, [policy], clusterOf({ stored }));
-  if (decision.kind === 'retry') throw new Error(decision.message);
-  const causes = decision.kind === 'deny' ? decision.causes : [];
-  const { violations: found } = decision.auditAnnotations;
-  const annotations = Object.fromEntries(
-    Object.entries(decision.auditAnnotations).filter(
-      ([key]) => key !== 'violations' && key !== 'expression-errors',
-    ),
-  );
-  return {
-    refusals: distinct(
-      causes.map(({ field, message }) => inCommon(`${field === '' ? '' : `${field}: `}${message}`)),
-    ),
-    warnings: decision.warnings.map(inCommon).toSorted(),
-    annotations: { ...annotations, ...violations(found ?? '') },
-  };
-}
-
-export const storedNamespace = (namespace: KubeObject | undefined): Readonly<Record<string, KubeObject>> =>
-  namespace === undefined ? {} : { [`namespaces/${namespace.metadata?.name}`]: namespace };
-
-export const keyOfParams = ({ params }: CompiledPolicy, { metadata = {} }: KubeObject): string =>
-  `${params?.target.resource}.${GROUP}/${objectKey(metadata)}`;
-
-/** Whether the API server calls the webhook; undefined: a condition fails, and the failurePolicy Fail refuses. */
-export function isCalled({ match }: CompiledPolicy, question: Asked['question']): boolean | undefined {
-  const { object = null, oldObject = null } = question;
-  const values = {
-    object: celValue(object),
-    oldObject: celValue(oldObject),
-    request: celValue(admissionRequest(question)),
-  };
-  let isKnown = true;
-  for (const { expression } of match.matchConditions) {
-    try {
-      if (compileMatchCondition(expression).run(values) === false) return false;
-    } catch (error) {
-      if (!(error instanceof CelError)) throw error;
-      isKnown = false;
-    }
-  }
-  return isKnown ? true : undefined;
-}
-
 /** The API server explains an error of an expression in its own words, and does not show the new value of a field. */
-export const inCommon = (message: string): string =>
+const inCommon = (message: string): string =>
   /resulted in error: |could not be evaluated: |an expression that cannot be evaluated/.test(message)
     ? UNEVALUATED
     : message.replace(/ (changed|set) to [^]*?( later)?: (keep the value|leave it out)/g, ' $1$2: $3');
+
+/** The object without what the API server adds, empty maps of its metadata, and a generated name. */
+function written(object: JsonObject): JsonObject {
+  const metadata = objectIn(object, 'metadata');
+  const own = without(metadata, [...OF_SERVER, ...(metadata.generateName === undefined ? [] : ['name'])]);
+  const isEmpty = (value: unknown) => isJsonObject(value) && Object.keys(value).length === 0;
+  const filled = Object.entries(own).filter(([, value]) => !isEmpty(value));
+  return { ...object, metadata: Object.fromEntries(filled) };
+}
+
+const OF_SERVER = [
+  ...['uid', 'resourceVersion', 'creationTimestamp', 'generation', 'managedFields'],
+  ...['deletionTimestamp', 'deletionGracePeriodSeconds'],
+];
+
+const without = (object: JsonObject, names: readonly string[]): JsonObject =>
+  Object.fromEntries(Object.entries(object).filter(([name]) => !names.includes(name)));

@@ -71,6 +71,46 @@ const TYPED = withSpec(
 );
 const SCALE = { specReplicasPath: '.spec.replicas', statusReplicasPath: '.status.replicas' };
 
+// Where a kind has a scale, its spec must be a map.
+const versionsWith = (schema: object) => [
+  versionOf('v1', schema, { subresources: { status: {} } }),
+  versionOf('v2', schema, { storage: false, subresources: { status: {}, scale: SCALE } }),
+];
+
+export const KINDS: readonly KubeObject[] = [
+  resourceOf(GROUP, 'servers', 'Server'),
+  resourceOf(GROUP, 'datacenters', 'Datacenter', false),
+  resourceOf(GROUP, 'classes', 'Class'),
+].map((kind) => definitionOf(kind, { versions: versionsWith(ANY) }));
+
+/** Everybody may do everything: only the policies judge. */
+const apiGroup = 'rbac.authorization.k8s.io';
+export const OPEN: KubeObject = {
+  apiVersion: `${apiGroup}/v1`,
+  kind: 'ClusterRoleBinding',
+  metadata: { name: 'everybody' },
+  ...{
+    roleRef: { apiGroup, kind: 'ClusterRole', name: 'cluster-admin' },
+    subjects: [{ apiGroup, kind: 'Group', name: 'system:authenticated' }],
+  },
+};
+
+/** Of all policies that name another namespace, or a cluster-scoped object. */
+export const SHARED_PARAMS: readonly KubeObject[] = [
+  {
+    apiVersion: `${GROUP}/v1`,
+    kind: 'Class',
+    metadata: { name: 'limits', namespace: 'platform' },
+    ...{ spec: { most: 3, tiers: ['gold'] } },
+  },
+  {
+    apiVersion: `${GROUP}/v1`,
+    kind: 'Datacenter',
+    metadata: { name: 'limits' },
+    ...{ spec: { most: '3', tiers: [] } },
+  },
+];
+
 const SPECS = [specFrom, specFrom, specFrom, defaultingSpecFrom, mutatingSpecFrom];
 
 export function placesFrom(chance: Seeded, custom: number): readonly Place[] {
@@ -97,10 +137,6 @@ function customPlace(chance: Seeded, name: string): readonly Place[] {
     isNamespaced,
   );
   const schema = chance.chance(0.3) ? TYPED : ANY;
-  const versions = [
-    versionOf('v1', schema, { subresources: { status: {} } }),
-    versionOf('v2', schema, { storage: false, subresources: { status: {}, scale: SCALE } }),
-  ];
   const resources = match.resources.map((one) => one.replace(base, kind.resource));
   const own = JSON.stringify({ ...spec, match: { ...match, resources } });
   return [
@@ -108,7 +144,7 @@ function customPlace(chance: Seeded, name: string): readonly Place[] {
       name,
       kind,
       spec: JSON.parse(own.replaceAll('\\"Server\\"', `\\"${kind.kind}\\"`)) as Spec,
-      definition: definitionOf(kind, { versions }),
+      definition: definitionOf(kind, { versions: versionsWith(schema) }),
       askedFrom: (random, operations) => {
         const wanted = { operations, resources: match.resources, users: USERS };
         const { attributes, object, oldObject } = askedFrom(random, wanted).question;
@@ -198,30 +234,11 @@ function specAbout(
 }
 
 /** Tokens that few clients send, and some that no client may. */
-const TOKENS = [
-  ...['-0', '-0.0', '80.0', '8e1', '1E+2', '1e-7', '1e400', '-1e400', '1e21', '1.0000000000000002', '0.1e1'],
-  ...['9007199254740993', '9223372036854775807', '9223372036854775808', '1e18', '1e19'],
-  ...[
-    '-9223372036854775808',
-    '-9223372036854775809',
-    '18446744073709551616',
-    '123456789012345678901234567890',
-  ],
-  ...[
-    'null',
-    '{}',
-    '[]',
-    '""',
-    '"\\ud800"',
-    '"\\u0000"',
-    '"\\u2028"',
-    '"\ufeff"',
-    '"1e400"',
-    '[null]',
-    '{"":null}',
-  ],
-  ...['true', '{"a":1,"a":2.0}', '01', '1.', 'NaN'],
-];
+const TOKENS = String.raw`-0 -0.0 80.0 8e1 1E+2 1e-7 1e400 -1e400 1e21 1.0000000000000002 0.1e1
+9007199254740993 9223372036854775807 9223372036854775808 1e18 1e19
+-9223372036854775808 -9223372036854775809 18446744073709551616 123456789012345678901234567890
+null {} [] "" "\ud800" "\u0000" "\u2028" "${'\ufeff'}" "1e400" [null] {"":null}
+true {"a":1,"a":2.0} 01 1. NaN`.split(/[ \n]/);
 
 /** The value in another spelling, with other values and repeated keys in a few places. */
 function spelled(chance: Seeded, value: JsonValue): string {

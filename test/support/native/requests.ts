@@ -1,5 +1,4 @@
 /** Requests for the comparison of the webhook and the API server, hostile ones among them. */
-import type { CompiledPolicy } from '../../../src/admission/policy/compiled-policy.ts';
 import { toAdmissionRequest, type AdmissionRequest } from '../../../src/admission/review/request.ts';
 import type { JsonObject, JsonValue } from '../../../src/json/json.ts';
 import type { KubeObject } from '../../../src/json/kube-object.ts';
@@ -20,7 +19,7 @@ const typeFor = (group: string, resource: string, kind: string, namespaced: bool
 
 const SERVER = typeFor(GROUP, 'servers', 'Server', true);
 const SCALE = typeFor('autoscaling', 'scales', 'Scale', true);
-export const TYPES: Readonly<Record<string, ResourceType>> = {
+const TYPES: Readonly<Record<string, ResourceType>> = {
   servers: SERVER,
   datacenters: typeFor(GROUP, 'datacenters', 'Datacenter', false),
   classes: typeFor(GROUP, 'classes', 'Class', true),
@@ -114,11 +113,8 @@ export function askedFrom(chance: Seeded, { operations, resources, users }: Aske
     name: isOfCollection || isNamedLater ? '' : name,
   };
   const question: Question = { uid: 'u', version: 'v1', attributes, seen: type, object, oldObject };
-  return askedBy(question, namespace === 'store' ? namespaceFrom(chance) : undefined);
-}
-
-export function askedBy(question: Question, namespaceObject: Asked['namespaceObject']): Asked {
   const { request } = admissionReview(question) as { readonly request: JsonObject };
+  const namespaceObject = namespace === 'store' ? namespaceFrom(chance) : undefined;
   return { question, request: toAdmissionRequest(request), namespaceObject };
 }
 
@@ -130,24 +126,8 @@ const scaleFrom = (chance: Seeded, name: string): JsonObject => ({
   status: { replicas: 1 },
 });
 
-export const namespaceFrom = (chance: Seeded, name = 'store'): KubeObject => ({
+const namespaceFrom = (chance: Seeded): KubeObject => ({
   apiVersion: 'v1',
   kind: 'Namespace',
-  metadata: { name, labels: { env: chance.pick(['production', 'staging']) } },
+  metadata: { name: 'store', labels: { env: chance.pick(['production', 'staging']) } },
 });
-
-/** The object that the policy reads, sometimes. @param own the namespace of the objects */
-export function paramsFrom(
-  chance: Seeded,
-  { params }: CompiledPolicy,
-  own = 'store',
-): KubeObject | undefined {
-  if (params === undefined || chance.chance(0.15)) return undefined;
-  const { kind, name, namespace = own, namespaced } = params;
-  return {
-    apiVersion: `${GROUP}/v1`,
-    kind,
-    metadata: { name, ...(namespaced ? { namespace } : {}) },
-    ...{ spec: { most: chance.pick([3, '3', null]), tiers: chance.pick([['gold'], [], 'gold']) } },
-  };
-}
