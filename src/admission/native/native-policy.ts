@@ -258,7 +258,7 @@ function judgedHere(
   expiring: readonly string[],
 ) {
   // No check applies to the links after a restore, as in the webhook.
-  const isLink = `(request.userInfo.username in ${JSON.stringify(leadersIn(ownNamespace))} && ${CHANGES_ONLY_OWNERS})`;
+  const isLink = `(request.userInfo.?username.orValue("") in ${JSON.stringify(leadersIn(ownNamespace))} && ${CHANGES_ONLY_OWNERS})`;
   const left = [IS_DELETED, ...leftByOthers(restorers, expiring), isLink];
   return { name: 'not-left-to-the-webhook', expression: `!(${left.join(' || ')})` };
 }

@@ -4,8 +4,16 @@ import { policyOf, updateRequest } from '../../../test/support/admission/policy.
 import { webhookConfigurations } from '../webhooks/webhook-configurations.ts';
 import type { CompiledPolicy } from '../policy/compiled-policy.ts';
 import { compileCel } from '../../cel/cel.ts';
-import type { JsonObject } from '../../json/json.ts';
-import { IS_DELETED, isLeftToWebhook, judgedByWebhook, withoutNative, type Release } from './release.ts';
+import { type JsonObject, listIn, textIn } from '../../json/json.ts';
+import { accountsIn, CONTROLLERS_ACCOUNT } from '../../api/own-accounts.ts';
+import { OWNER_RECORD_ANNOTATION } from '../../api/owner-record.ts';
+import {
+  IS_DELETED,
+  isLeftToWebhook,
+  judgedByWebhook,
+  withoutNative,
+  type Release,
+} from './release.ts';
 import { compileNative } from './native-policy.ts';
 
 const RULES = { rules: [{ name: 'small', expression: 'object.spec.units < 5' }] };
@@ -110,6 +118,23 @@ test('the webhook judges everything of objects in deletion and of restorers', ()
   const userInfo = { ...request.userInfo, username: VELERO.user };
   expect(judgedByWebhook(policy, release, { ...request, userInfo })).toBe(policy);
   expect(judgedByWebhook(policy, undefined, request)).toBe(policy);
+});
+
+test.each<[string, JsonObject, boolean]>([
+  ['the leader', { username: `${accountsIn('g')}${CONTROLLERS_ACCOUNT}` }, false],
+  ['another account', { username: `${accountsIn('shop')}${CONTROLLERS_ACCOUNT}` }, true],
+  ['a user without a name', {}, true],
+])('whether the API server judges links of owners by %s', (_who, userInfo, expected) => {
+  const [pair] = compileNative(policyOf({ validate: RULES }), {
+    ownNamespace: 'g',
+    restorers: [],
+    others: [],
+  }).pairs;
+  const condition = textIn(listIn(pair?.policy, 'spec', 'matchConditions').at(-1), 'expression');
+  const oldObject = { metadata: { annotations: { [OWNER_RECORD_ANNOTATION]: '{}' } } };
+  const object = { metadata: { ...oldObject.metadata, ownerReferences: [] } };
+  const values = { request: { operation: 'UPDATE', userInfo }, object, oldObject };
+  expect(compileCel(condition, Object.keys(values)).evaluate(values)).toBe(expected);
 });
 
 test.each<[string, JsonObject | undefined]>([

@@ -71,7 +71,9 @@ test('refused dry runs over three seconds, each on its own connection, confirm a
   expect(probes).toEqual(Array(18).fill({ dryRun: true, isLastOnConnection: true, signal }));
   time += 60_000;
   answer = 'down';
-  expect(await ask(confirmer)).toBeUndefined(); // nothing new is known
+  expect([await ask(confirmer), await ask(confirmer)]).toEqual([undefined, undefined]); // nothing new is known
+  expect(probes).toHaveLength(24);
+  time += 60_000;
   answer = 'admitted';
   expect(await ask(confirmer)).toContain('admits a probe');
 });
@@ -86,6 +88,17 @@ test('an admitted probe starts again, because another API server has possibly no
   time += 60_000;
   elsewhere = 1;
   expect(await ask(confirmer)).toContain('admits a probe');
+});
+
+test.each([
+  ['does not answer', 'down'],
+  ['admits them', 'admitted'],
+] as const)('after half a minute, the reason says that an API server %s', async (reason, what) => {
+  const confirmer = start();
+  answer = what;
+  expect(await ask(confirmer)).toBe(PENDING);
+  time += 30_000;
+  expect(await ask(confirmer)).toContain(reason.replace('them', 'a probe'));
 });
 
 test('a new leader keeps a confirmation that its first probe agrees with', async () => {

@@ -44,6 +44,7 @@ const PATIENCE_MS = 30_000;
 
 export const PENDING = 'the API server has possibly not loaded it yet: probes are running';
 const ADMITTED = 'an API server admits a probe that this policy should refuse or change';
+const UNANSWERED = 'an API server does not answer a probe';
 
 export function createConfirmer({ client, now, monotonic }: ProbeOptions) {
   const progress = new Map<string, Progress>();
@@ -67,8 +68,8 @@ export function createConfirmer({ client, now, monotonic }: ProbeOptions) {
   };
 
   const after = (before: Progress, answered: boolean | undefined): Progress => {
-    if (answered === undefined) return before;
     const at = monotonic();
+    if (answered === undefined) return { ...before, probedAt: at };
     if (!answered) return { ...before, since: at, answered: 0, isConfirmed: false, probedAt: at };
     const count = before.answered + 1;
     const since = before.answered === 0 && !before.isConfirmed ? at : before.since;
@@ -115,7 +116,8 @@ export function createConfirmer({ client, now, monotonic }: ProbeOptions) {
       const next = after(before, answered);
       progress.set(name, next);
       if (next.isConfirmed) return undefined;
-      return next.answered === 0 && monotonic() - next.startedAt > PATIENCE_MS ? ADMITTED : PENDING;
+      if (next.answered > 0 || monotonic() - next.startedAt <= PATIENCE_MS) return PENDING;
+      return answered === undefined ? UNANSWERED : ADMITTED;
     },
     keepOnly: (names: ReadonlySet<string>): void => {
       for (const name of progress.keys()) if (!names.has(name)) progress.delete(name);
