@@ -190,6 +190,25 @@ test.each([
   socket.destroy();
 });
 
+test('behind another large object, a review that fails open needs more time', async () => {
+  const slow = slowEntries();
+  const running = await startWebhookServer({ ...slow.deps, loadShedding: loadSheddingOf() });
+  const ask = async (entry: string, timeout: string) => {
+    const { body } = await post(running, `/validate/${entry}?timeout=${timeout}`, large(1));
+    return body.includes('"allowed":true')
+      ? 'allowed'
+      : /cannot check another large object in time/.exec(body)?.[0];
+  };
+  const first = ask('slow', '30s');
+  await eventually('judged', () => slow.asked.length === 1);
+  expect(await ask('ignore-e', '1s')).toBe('cannot check another large object in time');
+  expect(await ask('other', '1s')).toBe('allowed');
+  expect(await ask('ignore-e', '10s')).toBe('allowed');
+  slow.release();
+  expect(await first).toBe('allowed');
+  expect(await ask('ignore-e', '1s')).toBe('allowed'); // a single one is always tried
+});
+
 test('the work for a large object ends with its time, even if the process paused when it arrived', async () => {
   const signals: AbortSignal[] = [];
   const validate: Decide = (_entry, _request, signal) => {
