@@ -7,13 +7,7 @@ import { compileCel } from '../../cel/cel.ts';
 import { type JsonObject, listIn, textIn } from '../../json/json.ts';
 import { accountsIn, CONTROLLERS_ACCOUNT } from '../../api/own-accounts.ts';
 import { OWNER_RECORD_ANNOTATION } from '../../api/owner-record.ts';
-import {
-  IS_DELETED,
-  isLeftToWebhook,
-  judgedByWebhook,
-  withoutNative,
-  type Release,
-} from './release.ts';
+import { IS_DELETED, isLeftToWebhook, judgedByWebhook, withoutNative, type Release } from './release.ts';
 import { compileNative } from './native-policy.ts';
 
 const RULES = { rules: [{ name: 'small', expression: 'object.spec.units < 5' }] };
