@@ -21,14 +21,15 @@ import {
   type Reconciled,
 } from '../support/user-controllers-scene.ts';
 
-const LISTS = resourceOf('example.com', 'lists', 'List');
+// Not `List`: the garbage collector takes each kind of this name for cluster-scoped, finds no owner, and deletes what it owns.
+const TEAMS = resourceOf('example.com', 'teams', 'Team');
 const BOARDS = resourceOf('example.com', 'boards', 'Board');
 /** Applies a ConfigMap for each `namespace/name` in `spec.maps`. */
 const CONTROLLER = `
 import { defineController } from '@gatehouse-dev/gatehouse';
 
 export default defineController({
-  watch: { apiGroups: ['example.com'], apiVersions: ['v1'], resources: ['lists'] },
+  watch: { apiGroups: ['example.com'], apiVersions: ['v1'], resources: ['teams'] },
   owns: [
     { apiGroups: [''], apiVersions: ['v1'], resources: ['configmaps'] },
     { apiGroups: ['example.com'], apiVersions: ['v1'], resources: ['boards'] },
@@ -53,9 +54,9 @@ beforeAll(async () => {
   const versions = [versionOf('v1', ANY, { subresources: { status: {} } })];
   scene = await startControllerScene(port, [], async ({ apply, ...rest }, folder) => {
     mkdirSync(folder, { recursive: true });
-    writeFileSync(join(folder, 'lists.ts'), CONTROLLER);
-    await apply(definitionOf(LISTS, { versions }));
-    await established({ apply, ...rest }, 'lists.example.com');
+    writeFileSync(join(folder, 'teams.ts'), CONTROLLER);
+    await apply(definitionOf(TEAMS, { versions }));
+    await established({ apply, ...rest }, 'teams.example.com');
   });
   ({ cluster } = scene);
   for (const name of ['r1', 'r2', 'r3']) await cluster.admin.create(namespaces, { metadata: { name } });
@@ -78,14 +79,14 @@ const at = (path: string) => {
   return { namespace, name };
 };
 const untilReady = (name: string) =>
-  cluster.see<Reconciled>(`${name} is ready`, LISTS, { namespace: 'r1', name }, isReady);
-const createList = async (name: string, spec: object) => {
+  cluster.see<Reconciled>(`${name} is ready`, TEAMS, { namespace: 'r1', name }, isReady);
+const createTeam = async (name: string, spec: object) => {
   const metadata = { namespace: 'r1', name };
-  await cluster.admin.create(LISTS, { metadata, spec } as KubeObject);
+  await cluster.admin.create(TEAMS, { metadata, spec } as KubeObject);
 };
-/** Resolves after a pass over the changed List. */
+/** Resolves after a pass over the changed Team. */
 const setMaps = async (name: string, ...maps: readonly string[]) => {
-  await cluster.admin.patchMerge(LISTS, { namespace: 'r1', name }, { spec: { maps } });
+  await cluster.admin.patchMerge(TEAMS, { namespace: 'r1', name }, { spec: { maps } });
   await untilReady(name);
 };
 const mapAt = (path: string) => cluster.admin.get<ConfigMap>(configMaps, at(path));
@@ -104,19 +105,19 @@ describe.each([
   ['beside its owner', 'r1'],
   ['in another namespace', 'r2'],
 ])('a ConfigMap %s', (where, namespace) => {
-  const list = `list-${namespace}`;
+  const team = `team-${namespace}`;
   const [a, b] = [`${namespace}/a-${namespace}`, `${namespace}/b-${namespace}`];
   let original: ConfigMap;
 
   beforeAll(async () => {
-    await createList(list, { maps: [a, b] });
-    await untilReady(list);
+    await createTeam(team, { maps: [a, b] });
+    await untilReady(team);
     original = await applied(b);
   });
 
   test('has copies, which remain in every namespace and under every name', async () => {
     const copies = [await restore(original, 'r3/w'), await restore(original, `${namespace}/copy`)];
-    await setMaps(list, b, a);
+    await setMaps(team, b, a);
     await sleep(2_000);
     for (const expectKept of copies) await expectKept();
     await cluster.admin.delete(configMaps, at('r3/w'));
@@ -124,9 +125,9 @@ describe.each([
   });
 
   test('is pruned with an Event and a log line when it is not applied anymore', async () => {
-    await setMaps(list, a);
+    await setMaps(team, a);
     await untilGone(cluster, configMaps, at(b));
-    const { message } = await seeEvent(cluster, 'r1', list, 'Deleted');
+    const { message } = await seeEvent(cluster, 'r1', team, 'Deleted');
     expect(message).toBe(`deleted ConfigMap ${b}: the controller does not apply it any more`);
     const lines = () => readFileSync(join(cluster.plane.folder, 'one.log'), 'utf8').split('\n');
     const isLogged = () => lines().some((line) => line.includes('deleted an object') && line.includes(b));
@@ -135,34 +136,34 @@ describe.each([
 
   test('remains when it is restored, until a pass applies it again and another one does not', async () => {
     const expectKept = await restore(original, b);
-    await seeEvent(cluster, 'r1', list, 'NotDeleted');
-    await setMaps(list, a);
+    await seeEvent(cluster, 'r1', team, 'NotDeleted');
+    await setMaps(team, a);
     await sleep(2_000);
     await expectKept();
-    await setMaps(list, a, b);
+    await setMaps(team, a, b);
     expect(proofOf(await mapAt(b))).not.toBe(proofOf(original));
     await expectKept();
-    await setMaps(list, a);
+    await setMaps(team, a);
     await untilGone(cluster, configMaps, at(b));
   });
 
   test('with the marks of an earlier version is taken over when it is applied, and remains otherwise', async () => {
     const marks = { 'gatehouse.dev/applied': proofOf(original)?.split('.')[0] };
     const expectKept = await restore(original, b, marks);
-    await setMaps(list, a, b);
+    await setMaps(team, a, b);
     await applied(b);
     await expectKept();
-    await setMaps(list, a);
+    await setMaps(team, a);
     await untilGone(cluster, configMaps, at(b));
     const expectLeft = await restore(original, b, marks);
-    await setMaps(list, a);
+    await setMaps(team, a);
     await sleep(2_000);
     await expectLeft();
   });
 });
 
 test('passes that keep changing the same object are delayed, here because of another writer', async () => {
-  await createList('hot', { maps: ['r2/hot'] });
+  await createTeam('hot', { maps: ['r2/hot'] });
   const place = { namespace: 'r1', name: 'hot' };
   let isFighting = true;
   const fight = async () => {
@@ -173,8 +174,8 @@ test('passes that keep changing the same object are delayed, here because of ano
     }
   };
   const fighting = fight();
-  const isBraked = (list: Reconciled) => conditionOf(list, 'Ready')?.reason === 'KeepsChanging';
-  const braked = await cluster.see<Reconciled>('the condition', LISTS, place, isBraked);
+  const isBraked = (one: Reconciled) => conditionOf(one, 'Ready')?.reason === 'KeepsChanging';
+  const braked = await cluster.see<Reconciled>('the condition', TEAMS, place, isBraked);
   expect(conditionOf(braked, 'Ready')).toMatchObject({
     status: 'False',
     message: expect.stringContaining('each pass changes ConfigMap r2/hot: ') as string,
@@ -187,23 +188,23 @@ test('passes that keep changing the same object are delayed, here because of ano
     await sleep(100);
   }
   expect(seen.size).toBeGreaterThan(20);
-  expect(await replica.metrics()).toMatch(/^gatehouse_controller_delayed_objects\{controller="lists"\} 1$/m);
+  expect(await replica.metrics()).toMatch(/^gatehouse_controller_delayed_objects\{controller="teams"\} 1$/m);
   isFighting = false;
   await fighting;
   await untilReady('hot');
   expect(await versionAt()).toBe('');
 });
 
-test('a kind in owns that is not served stops only the Lists that need it, and only until it is created', async () => {
-  await createList('board', { board: true });
+test('a kind in owns that is not served stops only the Teams that need it, and only until it is created', async () => {
+  await createTeam('board', { board: true });
   const place = { namespace: 'r1', name: 'board' };
-  const isRefused = (list: Reconciled) => conditionOf(list, 'Ready')?.status === 'False';
-  const refused = await cluster.see<Reconciled>('it is not ready', LISTS, place, isRefused);
+  const isRefused = (one: Reconciled) => conditionOf(one, 'Ready')?.status === 'False';
+  const refused = await cluster.see<Reconciled>('it is not ready', TEAMS, place, isRefused);
   expect(conditionOf(refused, 'Ready')).toMatchObject({
     reason: 'ReconcileFailed',
     message: 'the API server does not serve Board example.com/v1: create its CustomResourceDefinition',
   });
-  const missing = /^gatehouse_controller_missing_kinds\{controller="lists"\} (\d+)$/m;
+  const missing = /^gatehouse_controller_missing_kinds\{controller="teams"\} (\d+)$/m;
   expect(missing.exec(await replica.metrics())?.[1]).toBe('1');
   await cluster.apply(definitionOf(BOARDS, { versions: [versionOf('v1', ANY)] }));
   await untilReady('board');

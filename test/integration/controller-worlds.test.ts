@@ -33,6 +33,7 @@ const crd = (resource: Resource) =>
   definitionOf(resource, { versions: [versionOf('v1', ANY, { subresources: { status: {} } })] });
 const teams = resourceOf('example.com', 'teams', 'Team');
 const boards = resourceOf('example.com', 'boards', 'Board', false);
+const racks = resourceOf('example.com', 'racks', 'Rack', false);
 const team = (name: string, metadata: object = {}) => ({
   apiVersion: 'example.com/v1',
   kind: 'Team',
@@ -98,6 +99,28 @@ test('an owner is deleted although the kind that it owns is not served anymore',
   await suite.remove(customResourceDefinitions, { name: 'boards.example.com' });
   await suite.remove(teams, ref);
   await eventually('the owner is gone', isGone);
+  await settled;
+});
+
+test('a controller that starts again for a new kind does not wait for another one that is not served anymore', async () => {
+  const controller = define({
+    owns: [owning(boards), owning(racks)],
+    reconcile: async (_team, { apply }) => {
+      await apply({ apiVersion: 'example.com/v1', kind: 'Rack', metadata: { name: 'blue' } });
+    },
+  });
+  const suite = await startSuite(controller, crd(boards));
+  await suite.apply(team('blue'));
+  const settled = suite.settle({ timeoutSeconds: 25 }).catch(() => undefined);
+  const isRefused = async () => {
+    const found = await suite.get(teams, { namespace: 'default', name: 'blue' });
+    return JSON.stringify(found).includes('the API server does not serve Rack');
+  };
+  await eventually('a pass failed', isRefused, { timeoutMs: 10_000 });
+  await suite.remove(customResourceDefinitions, { name: 'boards.example.com' });
+  await suite.apply(crd(racks));
+  const isApplied = async () => (await suite.get(racks, { name: 'blue' })) !== undefined;
+  await eventually('the Rack', isApplied, { timeoutMs: 14_000 });
   await settled;
 });
 

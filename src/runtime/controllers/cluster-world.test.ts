@@ -5,7 +5,7 @@ import { defineController } from '../../controllers/controller.ts';
 import { ownerMark } from '../../controllers/owned-objects.ts';
 import { createCluster, silent } from '../../../test/support/runtime/fixtures.ts';
 import { createListedContext } from '../../../test/support/runtime/listed-rest.ts';
-import { createClusterWorld, createOwnWrites, watchKinds } from './cluster-world.ts';
+import { createClusterWorld, createOwnWrites, watchKinds, writeKey } from './cluster-world.ts';
 import { rememberingYes, startControllers } from './start-controllers.ts';
 
 const kind = { group: '', version: 'v1', resource: 'configmaps', kind: 'ConfigMap', namespaced: true };
@@ -94,6 +94,17 @@ test('the world of a controller lists the objects of one owner from its stores, 
   const world = createClusterWorld(context, controller, kinds, stores, writes);
   expect((await world.owned(mark)).map(({ object }) => object.metadata?.name)).toEqual(['mine']);
   expect(passes).toContain('shop/a');
+  // A store that has the creation, but not the second write with the proof, and one that has a later write of others.
+  for (const [written, seen] of [
+    ['2', '2'],
+    ['0', '1'],
+  ] as const) {
+    const { metadata } = owned('mine', mark);
+    const object = { metadata: { ...metadata, resourceVersion: written } };
+    writes.applied(writeKey(kind, 'shop/mine'), { kind, object });
+    const all = await world.owned(mark);
+    expect(all.map((one) => one.object.metadata?.resourceVersion)).toEqual([seen]);
+  }
   objects(secret).add({ metadata: { namespace: 'shop', name: 's' } });
   const wanted = { ...secret, metadataOnly: false };
   expect(await world.get(wanted, { namespace: 'shop', name: 's' }, signal)).toBeDefined();

@@ -247,19 +247,25 @@ export function watchKinds(
   return {
     primary,
     owned,
-    /** Includes what was applied a moment ago: no other pass would prune it. */
+    /** Includes what was applied a moment ago, with its proof: no other pass would prune it. */
     withMark: (mark: string): readonly Owned[] => {
-      const stored = owned.flatMap(({ kind, store }) =>
-        store.byIndex(BY_MARK, mark).map((object) => ({ kind, object })),
-      );
-      const known = new Set(stored.map(({ kind, object }) => writeKey(kind, keyOf(object))));
-      return [...stored, ...writes.unseen(mark).flatMap(([key, one]) => (known.has(key) ? [] : one))];
+      const latest = new Map<string, Owned>();
+      for (const { kind, store } of owned)
+        for (const object of store.byIndex(BY_MARK, mark))
+          latest.set(writeKey(kind, keyOf(object)), { kind, object });
+      for (const [key, write] of writes.unseen(mark)) {
+        const stored = latest.get(key);
+        if (stored === undefined || isOlder(versionOf(stored), versionOf(write))) latest.set(key, write);
+      }
+      return [...latest.values()];
     },
     whenSynced: async (waiting: AbortSignal) => {
       await Promise.all([primary, ...owned].map((one) => one.whenSynced(waiting)));
     },
   };
 }
+
+const versionOf = ({ object }: Owned): string => object.metadata?.resourceVersion ?? '';
 
 const markOf = ({ metadata }: KubeObject): readonly string[] => {
   const mark = metadata?.labels?.[OWNER_LABEL];

@@ -207,6 +207,7 @@ async function served(
   may: May,
   signal: AbortSignal,
 ): Promise<ServedKind | undefined> {
+  discovery.forget(kind); // Its CustomResourceDefinition may be gone since: the stores would wait for it.
   const found = await discovery.resolve(kind, signal);
   if (found === undefined) return undefined;
   if (!(await mayRead(may, kind, placesOf(found, namespaces))))
