@@ -74,7 +74,7 @@ async function prepare(cluster: Cluster, places: readonly Place[]): Promise<void
   await cluster.apply(...SHARED_PARAMS, { ...shared, metadata: { name: 'limits', namespace: 'store' } });
 }
 
-/** Objects that requests change or delete. The deletion of the last one waits for a finalizer. */
+/** Objects that requests change or delete. A finalizer delays the end of the last one. */
 async function store({ admin }: Cluster, chance: Seeded, place: Place): Promise<readonly KubeObject[]> {
   const olds: KubeObject[] = [];
   for (let index = 0; index < 60 && olds.length < STORED; index += 1) {

@@ -131,7 +131,7 @@ describe('an object of an earlier life', () => {
   }
   const lives: readonly [string, (metadata: Meta) => object, object?][] = [
     ['was restored', (metadata) => ({ ...metadata, uid: 'restored' })],
-    ['has no owner reference', (metadata) => ({ ...metadata, ownerReferences: [] })],
+    ['lacks its owner reference', (metadata) => ({ ...metadata, ownerReferences: [] })],
     ['has a restored owner', (metadata) => metadata, { uid: 'u2' }],
     [
       'has the marks of an earlier version',

@@ -22,7 +22,7 @@ export type Brake = ReturnType<typeof createBrake>;
 export function createBrake() {
   const streaks = new Map<string, Streak>();
   return {
-    /** When this object can have its next pass, if not now. A change of its spec has no delay. */
+    /** When this object can have its next pass, if not now. A change of its spec is not delayed. */
     heldUntil: (object: KubeObject, now: Date): Date | undefined => {
       const streak = streaks.get(keyOf(object));
       if (streak === undefined) return undefined;

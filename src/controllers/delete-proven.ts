@@ -1,4 +1,4 @@
-/** Deletes what a controller applied, and says so. */
+/** Deletes what a controller applied, with a log line and an Event. */
 import { appliedOf, CONTROLLER_LABEL, isProven, nameOf } from './owned-objects.ts';
 import { appliedKey, type PassState } from './pass-state.ts';
 import type { Owned } from './world.ts';

@@ -17,7 +17,7 @@ export const OWNER_LABEL = 'gatehouse.dev/owner';
 
 /**
  * `<fingerprint>.<proof>`: of what was applied last, which reveals a field that is not applied any more, and of the uids of the
- * object and its owner. The API server chooses the uid, so a new object has no proof until a second write.
+ * object and its owner. The API server chooses the uid, so only a second write can add the proof.
  */
 export const APPLIED = 'gatehouse.dev/applied';
 

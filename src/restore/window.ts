@@ -32,7 +32,7 @@ export const isHeld = ({ metadata }: Pick<RestoreWindow, 'metadata'>): boolean =
 export const QUIESCED = 'Quiesced';
 export const UNDONE = 'Undone';
 
-/** Also without a condition: the writes of restorers are paused before the leader sees the window. */
+/** Even without a condition: the writes of restorers are paused before the leader sees the window. */
 export function mayBePaused({ spec, status }: Pick<RestoreWindow, 'spec' | 'status'>): boolean {
   const found = status?.conditions?.find(({ type }) => type === QUIESCED);
   return found === undefined

@@ -84,7 +84,7 @@ afterAll(async () => {
   await balancer.stop();
 });
 
-test('a compiled policy stays in the webhook until both API servers enforce it', async () => {
+test('the webhook keeps a compiled policy until both API servers enforce it', async () => {
   const rules = [{ name: 'password', expression: '!("password" in object.data)' }];
   await cluster.apply(
     admissionPolicy('both', { match: configMapsWith({ suite: 'both' }), validate: { rules } }),

@@ -213,7 +213,7 @@ test('a check that fails the type check of kube-controller-manager leaves alone,
   const versions = async () => (await installed()).map((object) => versionOf(object ?? {}));
   let attempts = 0;
   const attempt = () => create((attempts += 1) % 2 === 0 ? { token: 'x' } : { password: 'x' });
-  await seeEntries(['left']); // the write that narrows the entry is no longer on its way
+  await seeEntries(['left']); // the write that narrows the entry has arrived
   await write(policyOf({ rules: MISTYPED }));
   await untilRefused('the password', 'mistyped', () => create({ password: 'x' }));
   const { refusedBy, storedAt } = await whileTrying(async () => {

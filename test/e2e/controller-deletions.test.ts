@@ -102,7 +102,7 @@ const applied = async (path: string): Promise<ConfigMap> =>
   await cluster.see<ConfigMap>(path, configMaps, at(path), (map) => proofOf(map)?.includes('.') === true);
 
 describe.each([
-  ['beside its owner', 'r1'],
+  ['in the namespace of its owner', 'r1'],
   ['in another namespace', 'r2'],
 ])('a ConfigMap %s', (where, namespace) => {
   const team = `team-${namespace}`;

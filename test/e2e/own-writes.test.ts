@@ -119,7 +119,7 @@ describe.each(['api', 'webhook'] as const)('where the %s refuses every update', 
   test.each([
     ['an Application', APPLICATIONS, 'child'],
     ['a ConfigMap, which the backstop limits', configMaps, 'map'],
-  ] as const)('the owner of %s is linked, and nobody manages it', async (_what, kind, name) => {
+  ] as const)('the owner of %s is linked, and its field has no manager', async (_what, kind, name) => {
     const object = await cluster.see<KubeObject>(name, kind, at(name));
     expect(ownersOf(object)).toMatchObject([{ uid }]);
     expect(recordOf(object)).toContain(uid);
@@ -134,7 +134,7 @@ describe.each(['api', 'webhook'] as const)('where the %s refuses every update', 
     expect(condition(report, 'Ready')).toMatchObject({ status: 'False', reason: 'LinkFailed' });
   });
 
-  test('a bundle is not injected, and an Event says so', async () => {
+  test('a bundle is not injected, and an Event gives the reason', async () => {
     const asks = { annotations: { 'gatehouse.dev/inject-cabundle': 'true' } };
     await cluster.admin.create(configMaps, configMap('trust', {}, { ...at('trust'), ...asks }));
     const { message } = await seeEvent(cluster, refuser, 'trust', 'InjectionRefused');

@@ -223,7 +223,7 @@ test('an existing Pod keeps its immutable fields: policies leave them alone, and
   const defaults = [{ path: 'spec.hostname', value: 'a' }];
   const { outcomes, notes } = await review({
     policies: [policy({ match: pods, defaults })],
-    old: [pod('a', { nodeName: 'n' }), pod('b')], // a manifest has no nodeName
+    old: [pod('a', { nodeName: 'n' }), pod('b')], // manifests lack the nodeName
     objects: [pod('a'), pod('b', { hostNetwork: true }), pod('c')],
   });
   expect(outcomes.map(({ messages, patch }) => [messages.join(), patch.length])).toEqual([

@@ -257,7 +257,7 @@ function judgedHere(
   { ownNamespace, restorers }: Pick<NativeOptions, 'ownNamespace' | 'restorers'>,
   expiring: readonly string[],
 ) {
-  // No check applies to the links after a restore, as in the webhook.
+  // No check applies to the links after a restore; the webhook skips them as well.
   const isLink = `(request.userInfo.?username.orValue("") in ${JSON.stringify(leadersIn(ownNamespace))} && ${CHANGES_ONLY_OWNERS})`;
   const left = [IS_DELETED, ...leftByOthers(restorers, expiring), isLink];
   return { name: 'not-left-to-the-webhook', expression: `!(${left.join(' || ')})` };

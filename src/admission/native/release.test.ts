@@ -198,7 +198,7 @@ test.each<[JsonObject, JsonObject, boolean]>([
   },
 );
 
-test('a warning that adds numbers of unknown type stays in the webhook', () => {
+test('the webhook keeps a warning that adds numbers of unknown type', () => {
   const warnings = [{ condition: 'object.spec.units + object.spec.spare > 5', message: 'many' }];
   const { checks } = compileNative(policyOf({ warnings }), { ownNamespace: 'g', restorers: [], others: [] });
   expect(checks).toMatchObject([{ check: 'warnings', by: 'Webhook' }]);

@@ -81,7 +81,7 @@ export function selectItems(all: readonly BackupItem[], options: SelectionOption
   const byName = new Map(all.map((item) => [describeItem(item), item]));
   const selected = new Set(all.filter((item) => select(item) === undefined));
   for (const item of selected)
-    // visits the added items, too
+    // also visits the added items
     for (const name of neededBy(item)) {
       const needed = byName.get(name);
       if (needed !== undefined && selectAdditional(needed) === undefined) selected.add(needed);

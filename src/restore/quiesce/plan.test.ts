@@ -97,7 +97,7 @@ describe('a write of a restorer', () => {
     ['leaves the value', paused, paused],
     ['has the record of another installation', foreign, undefined],
     ['wants the paused value itself', of({ managementPolicies: ['Observe'] }), paused],
-    ['does not touch a value that somebody else has set', marked(['Create']), marked(['Create'])],
+    ['does not touch a value that another writer has set', marked(['Create']), marked(['Create'])],
   ])('that %s is not changed', (_what, object, before) => {
     expect(write(object, before)).toBeUndefined();
   });

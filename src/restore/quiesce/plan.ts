@@ -57,7 +57,7 @@ export function planQuiesce(
   return { kind: 'undo', after: isPaused ? withValue(unmarked, keys, record.was, record.made) : unmarked };
 }
 
-/** For a write by a restorer: the value that it sets is restored later. Undefined: the write needs no change. */
+/** For a write by a restorer: the value that it sets is restored later. Undefined: the write is fine as it is. */
 export function pausedWrite(
   kind: GroupResource,
   { object, before }: { readonly object: KubeObject; readonly before: KubeObject | undefined },

@@ -259,7 +259,7 @@ function reasonForWebhook(
     : `an aggregated API server serves ${group}, and whether it enforces compiled policies is unknown`;
 }
 
-/** Nobody can write their objects, and almost every cluster has one of them. */
+/** Their objects cannot be written, and almost every cluster has one of them. */
 const METRICS = ['metrics.k8s.io', 'custom.metrics.k8s.io', 'external.metrics.k8s.io'];
 
 /** Probes reach the API servers of Kubernetes only, and those don't check what they forward. @returns or why it is unknown */

@@ -20,7 +20,7 @@ const distinct = (messages: readonly string[]): readonly string[] => [...new Set
 
 export interface Verdict {
   readonly code: number;
-  /** Who refuses. Neither: the API server for other reasons, or nobody. */
+  /** Who refuses. Neither: the API server for other reasons, or it was admitted. */
   readonly by: 'webhook' | 'compiled' | 'unreachable' | 'neither';
   /** What the policy says, with the fields. The API server tells one cause. */
   readonly causes: readonly string[];

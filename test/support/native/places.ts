@@ -1,4 +1,4 @@
-/** Generated policies, each about a kind of its own, and requests about these kinds as raw text, in all spellings of JSON. */
+/** Generated policies, each about its own kind, and requests about these kinds as raw text, in all spellings of JSON. */
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
 

@@ -59,7 +59,7 @@ export const pathsIn = memoizeWeak(({ expression }: Pick<CelProgram, 'expression
   readPaths(parseExpression(expression).expression, 'object'),
 );
 
-/** Those that it reads through variables, too. */
+/** Including those that it reads through variables. */
 export const stepsIn = (policy: Variables, program: CelProgram): readonly (readonly ReadStep[])[] =>
   withVariables(policy, [program]).flatMap(pathsIn);
 

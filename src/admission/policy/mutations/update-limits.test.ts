@@ -198,7 +198,7 @@ test.each<[string, Spec, string | undefined]>([
   ['only immutable fields', merge('{"spec": {"hostname": "a"}}'), 'm does not apply to updates of pods'],
   ['also others', merge('{"spec": {"initContainers": []}}'), 'm applies to an update of pods only if'],
   ['only others', merge('{"metadata": {"labels": {"a": "x"}}}'), undefined],
-  ['what nobody knows', merge('object.spec'), undefined],
+  ['an expression of unknown shape', merge('object.spec'), undefined],
   ['immutable fields of new Pods', { match: ofOperation('CREATE') }, undefined],
 ])('the note on a mutation that writes %s', (_what, spec, note) => {
   const notes = updateNotes(policyOf({ ...merge('{"spec": {"hostname": "a"}}'), ...spec }));

@@ -53,7 +53,7 @@ const said = (change: Partial<AdmissionRequest> = {}) =>
     NEVER,
   );
 
-test('a new object is paused, also for a window that this replica has not seen', async () => {
+test('a new object is paused, even if this replica has not seen the window', async () => {
   const patched = (path: string, value: unknown) => ({
     kind: 'allow',
     patch: expect.arrayContaining([expect.objectContaining({ path, value })]) as unknown,

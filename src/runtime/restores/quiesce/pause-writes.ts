@@ -1,4 +1,4 @@
-/** In every process: pauses objects in the requests with which restorers create and update them. */
+/** In every process: pauses objects in the requests by which restorers create and update them. */
 import type { RequestWorld } from '../../../admission/policy/world.ts';
 import { ALLOWED, type Decision } from '../../../admission/review/decision.ts';
 import { writes, type AdmissionRequest } from '../../../admission/review/request.ts';

@@ -81,7 +81,7 @@ describe('what a restorer wrote is paused before the leader sees it', () => {
     if (window !== undefined) cluster.windows.set(other, { ...window, status: {} });
   };
 
-  test('it stays paused while the window has no status', async () => {
+  test('it stays paused while the window lacks a status', async () => {
     unopened();
     born('app');
     await pass();
