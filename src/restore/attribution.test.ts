@@ -9,6 +9,7 @@ import {
   veleroName,
 } from './attribution.ts';
 import { hash } from 'node:crypto';
+import { openedForCluster } from './window.ts';
 
 const LABEL = 'velero.io/restore-name';
 const detectors = [
@@ -141,6 +142,13 @@ test('Velero labels no Namespace: its first write decides, and only the newest o
   expect(reporter(three, found('10:10:00', { resource: 'namespaces' }))).toBe('r1');
   expect(reporter(three, found('11:00:40', { resource: 'namespaces' }))).toBe('r3');
   expect(reporter(three, found('09:00:00', { resource: 'namespaces' }))).toBeUndefined();
+});
+
+test("a tenant's window does not take violations out of the report of a restore", () => {
+  const ofTenant = windowOf('tenant', '10:05:00', '10:30:00');
+  const restore = openedForCluster(windowOf('restore', '10:00:00', '10:30:00'));
+  expect(reporter([ofTenant, restore], found('10:10:00'))).toBe('restore');
+  expect(reporter([ofTenant], found('10:10:00'))).toBe('tenant');
 });
 
 test('what a restore wrote before it had a window is in its report, and what is older than the restore is not', () => {

@@ -2,7 +2,14 @@
 import type { RestoreDetector } from '../api/restore-detector.ts';
 import type { RestoreWindow, Violation } from '../api/restore-window.ts';
 import type { GroupResource, ObjectMeta } from '../json/kube-object.ts';
-import { covers, hasFinalReport, RELINK_MODES, relinkMode, type RelinkMode } from './window.ts';
+import {
+  covers,
+  hasFinalReport,
+  isClusterWide,
+  RELINK_MODES,
+  relinkMode,
+  type RelinkMode,
+} from './window.ts';
 import { hash } from 'node:crypto';
 
 interface WrittenMetadata extends CreationMetadata {
@@ -33,6 +40,8 @@ export function createAttribution(
     .toSorted(
       (a, b) =>
         Number(isBeingDeleted(a)) - Number(isBeingDeleted(b)) ||
+        // Otherwise a tenant's window could take violations out of the report of the restore.
+        Number(isClusterWide(b.window)) - Number(isClusterWide(a.window)) ||
         b.span.from - a.span.from ||
         (nameOf(a) < nameOf(b) ? -1 : 1),
     );

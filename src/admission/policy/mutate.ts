@@ -2,6 +2,7 @@ import { fillDefaults } from './defaults/defaults.ts';
 import { listsOf } from './mutations/list-types.ts';
 import { applyMutations, MutationError } from './mutations/mutations.ts';
 import { withinLimits } from './mutations/update-limits.ts';
+import { governedBefore } from './match/object-scope.ts';
 import { isFinalizerRemoval, withoutAddedFinalizers } from './deletion/deletion.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
 import { ALLOWED, denied, FORBIDDEN, type Decision } from '../review/decision.ts';
@@ -77,7 +78,7 @@ function mutateObject(
   // Last, because it records the owners of the mutated object.
   const finish = (made: Changed) =>
     made.kind === 'changed' && preservesOwners(request, policies)
-      ? withOwnersKept(request, object, made.object, context)
+      ? withOwnersKept(withTrustedRecord(request, policies), object, made.object, context)
       : toDecision(object, made);
   const correct = (made: Changed) => {
     if (made.kind !== 'changed' || context.world.owners === undefined || request.subResource !== '')
@@ -106,6 +107,14 @@ function preservesOwners(
 ): boolean {
   // The API server ignores changes to metadata through a subresource.
   return subResource === '' && mayRecordOwners(resource) && policies.some((policy) => policy.preservesOwners);
+}
+
+/** While no policy selects an object, any user can write its record. */
+function withTrustedRecord(request: AdmissionRequest, policies: readonly CompiledPolicy[]): AdmissionRequest {
+  const wasSelected = policies.some(
+    (policy) => policy.preservesOwners && governedBefore(policy, request) !== undefined,
+  );
+  return wasSelected ? request : { ...request, oldObject: undefined };
 }
 
 function withOwnersKept(

@@ -25,7 +25,7 @@ let stored: Map<string, KubeObject>;
 let policies: CompiledPolicy[];
 /** The spec of the policy in the API server. */
 let spec: object | undefined;
-let restore: string | undefined;
+let restore: { readonly window: string; readonly since: number } | undefined;
 let written: string[];
 let progress: Progress[];
 let listed: boolean;
@@ -139,7 +139,7 @@ describe('nothing is deleted', () => {
     ['while the target exists; the record expires', 0, () => put(dc('fra1'), {})],
     ['while the target waits for finalizers', 1, () => put(dc('fra1'), {}, { deletionTimestamp: '2026' })],
     ['if the target was created again', 0, recreate],
-    ['while a restore is in progress', 1, () => (restore = 'first')],
+    ['while a restore is in progress', 1, () => (restore = { window: 'first', since: now })],
     ['while the governed objects are not listed', 1, () => (listed = false)],
     ['if the policy has another action', 0, () => govern({ ...cascade, onTargetDelete: 'Restrict' })],
     ['while the policy only audits; the record waits', 1, () => (policies = [auditing()])],
@@ -149,7 +149,7 @@ describe('nothing is deleted', () => {
     await finish(record());
     expect(written).toEqual([]);
     expect(claims.stored.size).toBe(left);
-    if (restore !== undefined) expect(progress.at(-1)?.message).toContain(`"${restore}"`);
+    if (restore !== undefined) expect(progress.at(-1)?.message).toContain(`"${restore.window}"`);
   });
 
   const fail = () => Promise.reject(new Error('no answer'));
@@ -183,7 +183,8 @@ function recordOfMany(): string {
 
 test('a restore that begins in the middle stops the work', async () => {
   let asked = 0;
-  const restoreInProgress = () => Promise.resolve(asked++ < 2 ? undefined : 'second');
+  const second = { window: 'second', since: now };
+  const restoreInProgress = () => Promise.resolve(asked++ < 2 ? undefined : second);
   await reconcile(recordOfMany(), { restoreInProgress });
   expect(written).toHaveLength(8);
 });
@@ -203,19 +204,28 @@ test('an object of a target that is created again while the leader reads the obj
   expect(claims.stored.size).toBe(0);
 });
 
-test('an object that a restore creates after its target was deleted is kept', async () => {
-  restore = 'first';
-  const name = record();
-  await reconcile(name);
-  now += 20_000;
-  recreatedAt(now);
-  await reconcile(name);
-  now += 20_000;
-  restore = undefined;
-  await finish(name);
-  expect(written).toEqual(['delete s1']);
-  expect(claims.stored.size).toBe(0);
-});
+test.each([
+  ['a second', 1_000, 0],
+  ['20 seconds', 20_000, 0],
+  ['a second, if the restore begins after the deletion', 1_000, 5_000],
+])(
+  'an object that a restore creates after its target was deleted is kept: after %s',
+  async (_when, later, before) => {
+    const name = record();
+    await reconcile(name);
+    now += before;
+    restore = { window: 'first', since: now };
+    await reconcile(name);
+    now += later;
+    recreatedAt(now);
+    await reconcile(name);
+    now += 20_000;
+    restore = undefined;
+    await finish(name);
+    expect(written).toEqual(['delete s1']);
+    expect(claims.stored.size).toBe(0);
+  },
+);
 
 test('an object that is created while the target waits for finalizers goes with it', async () => {
   const name = record();

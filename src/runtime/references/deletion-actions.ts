@@ -18,7 +18,7 @@ import type { UniqueClaim } from '../../api/unique-claim.ts';
 import { AWAIT_CHANGE, GONE, requeueIn, type Reconcile, type ReconcileResult } from '../controller.ts';
 import { ADMISSION_POLICIES } from '../resources.ts';
 import { exemptionOf } from '../../admission/policy/exceptions/exceptions.ts';
-import { planReferrer, type ReferrerPlan } from '../../admission/policy/references/plan-referrer.ts';
+import { LATE_MS, planReferrer, type ReferrerPlan } from '../../admission/policy/references/plan-referrer.ts';
 import { storeDeletionRecords } from '../../admission/policy/references/record-deletion.ts';
 import type { RequestWorld, ClaimStore, GovernedIndex } from '../../admission/policy/world.ts';
 import { messageOf } from '../../json/abort.ts';
@@ -89,7 +89,14 @@ async function pass(task: Task): Promise<ReconcileResult> {
     return requeueIn(0, now()); // with the new version of the record
   }
   const restore = await task.restoreInProgress(task.signal);
-  if (restore !== undefined) return wait(task, deferral(restore));
+  if (restore !== undefined) {
+    // What was created since both began comes from the restore: times of creation have whole seconds.
+    const since = Math.floor(Math.max(record.admittedAt, restore.since) / 1_000) * 1_000;
+    const latest = since - 1 - LATE_MS;
+    const next = latest < record.goneAt ? withGone(task.claim, latest, task.prove) : undefined;
+    if (next !== undefined) await claims.replace(next, task.signal);
+    return wait(task, deferral(restore));
+  }
   if (record.depth > MOST_DEPTH) {
     const message = `the cascade has more than ${MOST_DEPTH} levels: delete or change the objects that reference ${describeRef(record.target)}`;
     return await actOrFinish({ ...task, ...found }, message);
@@ -97,8 +104,8 @@ async function pass(task: Task): Promise<ReconcileResult> {
   return await actOrFinish({ ...task, ...found });
 }
 
-const deferral = (restore: string): string =>
-  `waits for the end of the restore of RestoreWindow "${restore}"`;
+const deferral = ({ window }: RestoreInProgress): string =>
+  `waits for the end of the restore of RestoreWindow "${window}"`;
 
 interface Ordering {
   readonly policy: CompiledPolicy;
@@ -279,6 +286,12 @@ async function recordNextLevel(ref: ObjectRef, uid: string, task: Task): Promise
   }
 }
 
+interface RestoreInProgress {
+  readonly window: string;
+  /** Of the first restore that is not over, in milliseconds since 1970. */
+  readonly since: number;
+}
+
 export interface DeletionActionsOptions {
   readonly policies: () => readonly CompiledPolicy[];
   readonly client: Pick<KubeClient, 'get'>;
@@ -287,7 +300,7 @@ export interface DeletionActionsOptions {
   readonly governed: Pick<GovernedIndex, 'referrers'>;
   readonly world: Pick<RequestWorld, 'read' | 'confirm' | 'readGrants'>;
   /** Reads live which restore is not over; undefined: there is none. */
-  readonly restoreInProgress: (signal: AbortSignal) => Promise<string | undefined>;
+  readonly restoreInProgress: (signal: AbortSignal) => Promise<RestoreInProgress | undefined>;
   readonly write: WriteReferrer;
   readonly onProgress: (progress: Progress) => void;
   readonly now: () => Date;

@@ -7,6 +7,7 @@ import { keyOf } from '../../json/kube-object.ts';
 import { createClient } from '../../kube/client.ts';
 import { createWorld, withinReach } from '../policies/world.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
+import { spanOf } from '../../restore/attribution.ts';
 import { windowState } from '../../restore/window.ts';
 import { createClaims, type ClaimSources } from '../claims/claims.ts';
 import { watch } from '../watch.ts';
@@ -46,7 +47,10 @@ export function startDeletionActions(
       ? () => Promise.resolve(undefined)
       : async (reading) => {
           const { items } = await client.listAll<RestoreWindow>(RESTORE_WINDOWS, { signal: reading });
-          return items.find((window) => isInProgress(window, now()))?.metadata.name;
+          const unfinished = items.filter((window) => isInProgress(window, now()));
+          const since = Math.min(...unfinished.map((window) => spanOf(window, 0).from));
+          const name = unfinished[0]?.metadata.name;
+          return name === undefined ? undefined : { window: name, since };
         },
     write: createWriteReferrer(client, discovery),
     onProgress: progress.note,

@@ -118,6 +118,15 @@ describe('on UPDATE', () => {
     ]);
   });
 
+  test.each([
+    ['dropped, because any user can have written it', {}, undefined],
+    ['kept if the policy selected the object before', { own: 'yes' }, RACK],
+  ])('the record of an object that the policy now selects is %s', async (_what, labels, record) => {
+    const request = update({ ...noted(RACK), labels }, { ...noted(RACK), labels: { own: 'yes' } });
+    const match = { ...policyOf({}).spec.match, objectSelector: { matchLabels: { own: 'yes' } } };
+    expect((await written(request, { spec: { match } })).record).toBe(record);
+  });
+
   test('records that Gatehouse writes are accepted unchanged', async () => {
     const request = update(noted(RACK), { ...owned(rack), ...noted(text([rack, shelf])) });
     const ours = { ...request, userInfo: { ...request.userInfo, username: 'gatehouse' } };

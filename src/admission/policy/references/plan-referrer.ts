@@ -21,7 +21,7 @@ export type ReferrerPlan =
 
 const LEAVE: ReferrerPlan = { kind: 'leave' };
 /** In milliseconds. An object that was created later after its target was gone comes from a restore or an exempt user. */
-const LATE_MS = 10_000;
+export const LATE_MS = 10_000;
 
 /** @param object from a live read; undefined: it does not exist */
 export function planReferrer(

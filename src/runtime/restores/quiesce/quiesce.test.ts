@@ -223,5 +223,8 @@ describe('a record that is', () => {
     put(record('app').replace(/"mac":"../, '"mac":"xx'), { replicas: 0 });
     await begin();
     expect([replicas(), state()?.reason]).toEqual([0, 'ForeignRecord']);
+    await end();
+    expect([replicas(), state()?.reason]).toEqual([0, 'Undone']);
+    expect(state()?.message).toContain('app: another');
   });
 });

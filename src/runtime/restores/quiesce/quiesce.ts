@@ -249,9 +249,11 @@ async function undoAll(ended: readonly RestoreWindow[], pass: Pass): Promise<Out
   ];
   const found: Undoable[] = [];
   for (const [rank, selection] of all.entries())
-    for (const object of await listed(selection, outcome, pass))
-      if (planOf({ kind: selection.kind, object }, pass).kind === 'undo')
-        found.push({ kind: selection.kind, object, rank });
+    for (const object of await listed(selection, outcome, pass)) {
+      const plan = planOf({ kind: selection.kind, object }, pass);
+      if (plan.kind === 'undo') found.push({ kind: selection.kind, object, rank });
+      if (plan.kind === 'none' && plan.state === 'foreign') note(plan.state, object, outcome);
+    }
   if (found.length === 0) return outcome;
   // A webhook replica may have paused an object for a window that this process has not seen yet.
   const current = { ...pass, active: activeIn(await world.liveWindows(signal), world) };
@@ -371,16 +373,20 @@ function pauseCondition(outcome: Outcome, world: QuiesceWorld): ConditionUpdate 
     return condition(QUIESCED, 'False', 'Overridden', message);
   }
   if (foreign.length > 0) {
-    const message = `another installation has paused ${someOf(foreign)}: set the field there after the restore`;
-    return condition(QUIESCED, 'False', 'ForeignRecord', message);
+    return condition(QUIESCED, 'False', 'ForeignRecord', foreignMessage(foreign));
   }
   const message = `${counted(paused, 'object')} ${paused === 1 ? 'is' : 'are'} paused`;
   return condition(QUIESCED, 'True', 'Paused', message);
 }
 
+const foreignMessage = (objects: readonly string[]): string =>
+  `${someOf([...new Set(objects)])}: another installation has paused them, or their record was changed: set the field after the restore`;
+
 function undoCondition(outcome: Outcome, world: QuiesceWorld): ConditionUpdate {
   const problem = problemOf(outcome, world);
-  return problem === undefined
-    ? condition(QUIESCED, 'False', UNDONE, 'all objects have their previous values again')
-    : condition(QUIESCED, 'Unknown', `Undo${problem[0]}`, problem[1]);
+  if (problem !== undefined) return condition(QUIESCED, 'Unknown', `Undo${problem[0]}`, problem[1]);
+  const { foreign } = outcome;
+  const message =
+    foreign.length > 0 ? foreignMessage(foreign) : 'all objects have their previous values again';
+  return condition(QUIESCED, 'False', UNDONE, message);
 }
