@@ -44,6 +44,22 @@ test('the data of a Secret is redacted, on the top level and one below', async (
   expect(secret.token).toBe('S3CRET'); // the object of the caller is unchanged
 });
 
+test('an error that is frozen, or has a getter that throws, is logged with its stack', async () => {
+  const broken = Object.defineProperty(new Error('broken'), 'body', {
+    enumerable: true,
+    get: () => {
+      throw new Error('already read');
+    },
+  });
+  const frozen = Object.freeze(new TypeError('frozen'));
+  const { lines } = await logged({ err: broken }, { err: frozen });
+  const stack = expect.stringContaining('log.test.ts') as string;
+  expect(lines).toMatchObject([
+    { err: { type: 'Error', message: 'broken', stack } },
+    { err: { type: 'TypeError', message: 'frozen', stack } },
+  ]);
+});
+
 test.each([0, 1, 999, 1_000, Date.UTC(2026, 10, 21, 23, 59, 59, 7), Date.UTC(2026, 10, 22)])(
   'the time %d is formatted as JavaScript does',
   (time) => {

@@ -44,9 +44,19 @@ const errorIn = (fields: unknown): unknown =>
   typeof fields === 'object' && fields !== null && 'err' in fields ? fields.err : undefined;
 
 function toFields(error: Error): object {
-  const fields = withoutSecrets(pino.stdSerializers.err(error));
+  const fields = withoutSecrets(serialise(error));
   if (isOfRequest(error)) delete fields.stack;
   return fields;
+}
+
+/** pino marks errors, which fails for a frozen one, and reads getters, which may throw. Handlers throw such errors. */
+function serialise(error: Error): object {
+  try {
+    return pino.stdSerializers.err(error);
+  } catch {
+    const { name, message, stack } = error;
+    return { type: name, message, stack };
+  }
 }
 
 /** `debug` is undefined when the level is off, so that callers do not collect fields that are not written. */

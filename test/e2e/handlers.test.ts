@@ -17,9 +17,17 @@ import {
   warningsOf,
   webhooksOf,
 } from '../support/gatehouse-cluster.ts';
+import { testsSandbox } from '../support/control-plane.ts';
 import type { Replica } from '../support/gatehouse.ts';
 import { forCase, handlerFolder } from '../support/handler-folder.ts';
-import { datacenter, referencesRole, server, type Server, configMap } from '../support/objects.ts';
+import {
+  datacenter,
+  referencesRole,
+  server,
+  type ConfigMap,
+  type Server,
+  configMap,
+} from '../support/objects.ts';
 import { eventually, tail } from '../support/processes.ts';
 
 const HANDLERS = {
@@ -67,7 +75,7 @@ const HANDLERS = {
   'strays.ts': forCase(
     'strays',
     `validate() {
-       void Promise.reject(new Error('left behind'));
+       void Promise.reject(Object.freeze(new Error('left behind')));
        setTimeout(() => { throw new Error('from a timer'); }, 1);
      },`,
   ),
@@ -81,6 +89,18 @@ const HANDLERS = {
     `mutate(draft, { deny }) { draft.data.b = 'after ' + draft.data.a; if (draft.data.refuse === 'mutation') deny('b says no'); },
      validate(object, { deny, warn }) { warn('b judged'); if (object.data.refuse === 'b') deny('b says no'); },`,
   ),
+  'throws-getter.ts': forCase(
+    'throws-getter',
+    `onError: 'allow',
+     mutate() { throw Object.defineProperty(new Error(), 'message', { get() { throw new Error('unreadable'); } }); },`,
+  ),
+  'huge.ts': forCase('huge', `mutate(draft) { draft.data.huge = 'x'.repeat(500_000_000); },`),
+  'names.ts': forCase('names', `mutate(draft) { for (const key in draft.data) draft.data[key] += '!'; },`),
+  'exec.ts': `
+    export default defineHandler({
+      match: { apiGroups: [''], apiVersions: ['v1'], resources: ['pods/exec'], operations: ['CONNECT'] },
+      validate({ command }, { deny, request }) { deny(\`\${request.name} must not run \${command}\`); },
+    });`,
   'reads-pods.ts': forCase(
     'reads-pods',
     `reads: ['pods'], async validate(object, { list }) { await list('pods', { allNamespaces: true }); },`,
@@ -196,6 +216,24 @@ test('a handler judges a deletion by the deleted object, and each object of a co
   expect(left.items.map(({ metadata }) => metadata?.name)).toContain('precious');
 });
 
+test('keys with a meaning in JavaScript are data, which a handler can change', async () => {
+  const keys = ['__proto__', 'constructor', 'hasOwnProperty', 'toJSON', 'then'];
+  const sent = Object.fromEntries(keys.map((key) => [key, key]));
+  const made = await cluster.admin.create<ConfigMap>(
+    configMaps,
+    configMap('names', sent, { labels: { case: 'names' } }),
+  );
+  const changed = keys.map((key) => [key, `${key}!`]);
+  expect(Object.entries(made.data ?? {}).toSorted()).toEqual(changed.toSorted());
+});
+
+// The sandbox runs no pods.
+test.skipIf(testsSandbox())('a handler judges exec by its options', async () => {
+  const path = '/api/v1/namespaces/shop/pods/web/exec?command=rm&command=-r';
+  const error = await refusal(cluster.adminRest.request({ method: 'POST', path }));
+  expect(error.message).toContain('web must not run rm,-r (handler exec)');
+});
+
 // controller-runtime's cases of multi_test.go; there, every mutating handler receives the original object.
 describe('multi', () => {
   const multi = (name: string, data: Readonly<Record<string, string>> = {}) =>
@@ -240,6 +278,15 @@ describe('failures in handlers', () => {
 
   test('an exception with onError: allow stores the object as it was sent', async () => {
     expect((await create('throws-allow')).data).toEqual({ note: 'as sent' });
+  });
+
+  test('so does an error that cannot be read', async () => {
+    expect((await create('throws-getter')).data).toEqual({ note: 'as sent' });
+  });
+
+  test('a draft that no object can hold is a refusal, and is not sent to the API server', async () => {
+    expect((await refusal(create('huge'))).message).toContain('handler huge failed');
+    await seeInLog('data.huge: the object is too large to send');
   });
 
   test('an error in a leftover promise or timer does not end the process', async () => {

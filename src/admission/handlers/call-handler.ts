@@ -62,9 +62,10 @@ async function run(
     else if (!isSilence(answer, argument, phase)) throw new WrongAnswer(answer, phase);
     return end(phase === 'mutate' ? withoutAddedFinalizers(request, changed(argument, subject)) : before);
   } catch (thrown) {
-    if (!(thrown instanceof Denial))
-      return end(before, new HandlerFailure(handler.name, reasonOf(thrown, signal), toError(thrown)));
-    recorder.add(thrown);
+    const error = toError(thrown);
+    if (!(error instanceof Denial))
+      return end(before, new HandlerFailure(handler.name, reasonOf(error, signal), error));
+    recorder.add(error);
     return end(before);
   }
 }
@@ -113,11 +114,11 @@ class WrongAnswer extends Error {
   }
 }
 
-function reasonOf(thrown: unknown, signal: AbortSignal): FailureReason {
+function reasonOf(error: Error, signal: AbortSignal): FailureReason {
   if (signal.aborted) return 'timeout';
-  if (thrown instanceof InvalidDraft) return 'draft';
-  if (thrown instanceof WrongAnswer) return 'result';
-  return readFailureOf(thrown) ?? 'exception';
+  if (error instanceof InvalidDraft) return 'draft';
+  if (error instanceof WrongAnswer) return 'result';
+  return readFailureOf(error) ?? 'exception';
 }
 
 function toHandlerRequest(request: AdmissionRequest): HandlerRequest {

@@ -32,6 +32,12 @@ describe('an error contains the field that JSON cannot represent', () => {
     for (let level = 0; level < 40; level += 1) value = { a: value, b: value };
     expect(() => copyJson(value)).toThrow('too large');
   });
+
+  test('a text that no object can hold is not sent', () => {
+    expect(copyJson({ text: 'x'.repeat(3_000_000) })).toBeDefined();
+    for (const draft of [{ text: 'x'.repeat(21_000_000) }, { ['x'.repeat(21_000_000)]: 1 }])
+      expect(() => copyJson(draft)).toThrow('the object is too large to send');
+  });
 });
 
 test('keys with a meaning in JavaScript are data', () => {

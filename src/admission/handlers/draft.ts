@@ -12,6 +12,8 @@ export class InvalidDraft extends Error {
 const DEEPEST = 10_000;
 /** The API server accepts writes of up to 3 MiB: even `[0,0,…]` has fewer values. A shared value counts each time. */
 const MOST_VALUES = 1_600_000;
+/** As many as the largest review can have. Longer answers exhaust the memory of Gatehouse and of the API server. */
+const MOST_CHARACTERS = 20 * 1024 * 1024;
 
 type OpenContainer = JsonValue[] | Record<string, JsonValue>;
 
@@ -38,6 +40,7 @@ export function copyJson(value: object): JsonObject {
 
   const root = enter(value);
   let values = 0;
+  let characters = 0;
   for (let level = levels.at(-1); level !== undefined; level = levels.at(-1)) {
     const key = level.keys[level.next];
     if (key === undefined) {
@@ -46,9 +49,10 @@ export function copyJson(value: object): JsonObject {
       continue;
     }
     level.next += 1;
-    values += 1;
-    if (values > MOST_VALUES) throw fail('the object is too large to send');
     const item: unknown = Reflect.get(level.source, key);
+    values += 1;
+    characters += lengthOf(key) + lengthOf(item);
+    if (values > MOST_VALUES || characters > MOST_CHARACTERS) throw fail('the object is too large to send');
     const copied = typeof item === 'object' && item !== null ? enter(item) : scalarOf(item, fail);
     if (Array.isArray(level.copy)) level.copy.push(copied);
     else setOwn(level.copy, String(key), copied);
@@ -56,6 +60,8 @@ export function copyJson(value: object): JsonObject {
   if (Array.isArray(root)) throw fail('it is a list, not an object');
   return root;
 }
+
+const lengthOf = (value: unknown): number => (typeof value === 'string' ? value.length : 0);
 
 type Fail = (what: string) => InvalidDraft;
 

@@ -44,25 +44,33 @@ export class Unreadable extends Error {
 /** The kind of failed read behind a thrown value, even if the handler wrapped it. Undefined for other causes. */
 export function readFailureOf(thrown: unknown): 'read' | 'unreadable' | undefined {
   let found: 'read' | undefined;
-  let error = thrown;
-  for (let depth = 0; depth < 8 && error instanceof Error; depth += 1) {
+  for (const error of causesOf(thrown)) {
     if (error instanceof Unreadable) return 'unreadable';
     if (error instanceof ReadError) found = 'read';
-    error = error.cause;
   }
   return found;
 }
 
-/** Any thrown value as an Error with a stack. */
+/** Any thrown value as an Error with a stack, whose fields can be read: a getter or a proxy may throw. */
 export function toError(thrown: unknown): Error {
-  if (thrown instanceof Error) return thrown;
   let shown = 'something that cannot be shown';
   try {
+    Array.from(causesOf(thrown), ({ message, stack }) => [message, stack]);
+    if (thrown instanceof Error) return thrown;
     shown = typeof thrown === 'string' ? JSON.stringify(thrown.slice(0, 256)) : String(thrown).slice(0, 256);
   } catch {
     // e.g. an object without toString
   }
   return new Error(`threw ${shown}, which is not an Error and lacks a stack`);
+}
+
+/** The error and its causes. */
+function* causesOf(thrown: unknown): Generator<Error> {
+  let error = thrown;
+  for (let depth = 0; depth < 8 && error instanceof Error; depth += 1) {
+    yield error;
+    error = error.cause;
+  }
 }
 
 /** Details of a refusal. */
@@ -85,8 +93,9 @@ export class Denial extends Error {
   readonly reason: string;
   readonly code: number;
 
-  constructor(message: string, { field, reason, code }: DenialOptions = {}) {
+  constructor(message: string, options?: DenialOptions) {
     super(typeof message === 'string' && message.trim() !== '' ? message : 'refused without a reason');
+    const { field, reason, code } = options ?? {}; // null in JavaScript
     this.field = typeof field === 'string' && field !== '' ? field : undefined;
     // Ignores invalid options, because an error would turn the refusal into a failure, which may allow the request.
     this.reason = typeof reason === 'string' && REASON.test(reason) ? reason : 'Forbidden';

@@ -36,6 +36,7 @@ export interface Run extends Omit<HandlerOutcome, 'decision'> {
 /** In characters, because a hostile object can cause a huge message. */
 const LONGEST_MESSAGE = 8192;
 const LONGEST_FIELD = 256;
+const LONGEST_CAUSE = 1024;
 /** The key of the audit annotation for a failed handler, if the request continued without it. */
 const FAILED_KEY = 'handler-failed';
 
@@ -93,6 +94,6 @@ const toCause =
           {
             field: shorten(field, LONGEST_FIELD),
             reason: 'FieldValueInvalid',
-            message: `${message} (handler ${handler.name})`,
+            message: `${shorten(message, LONGEST_CAUSE)} (handler ${handler.name})`,
           },
         ];

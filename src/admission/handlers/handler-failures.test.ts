@@ -10,12 +10,30 @@ import {
   type TestServer,
 } from '../../../test/support/admission/handler.ts';
 
+const UNSHOWN = 'threw something that cannot be shown';
+
+const withGetter = (field: string): Error =>
+  Object.defineProperty(new Error('hidden'), field, {
+    get: () => {
+      throw new Error('not to be read');
+    },
+  });
+
+function revoked(): object {
+  const { proxy, revoke } = Proxy.revocable({}, {});
+  revoke();
+  return proxy;
+}
+
 describe('a handler that fails', () => {
   test.each<[string, unknown, string]>([
     ['a string', 'plain', 'threw "plain", which is not an Error'],
     ['nothing', undefined, 'threw undefined, which is not an Error'],
     ['an object', { code: 7 }, 'threw [object Object]'],
-    ['an object that cannot be printed', Object.create(null), 'threw something that cannot be shown'],
+    ['an object that cannot be printed', Object.create(null), UNSHOWN],
+    ['an error whose message throws', withGetter('message'), UNSHOWN],
+    ['an error whose cause throws', withGetter('cause'), UNSHOWN],
+    ['a proxy that throws', revoked(), UNSHOWN],
   ])('may throw %s', async (_what, thrown, message) => {
     const handler = compiled({
       validate: () => {

@@ -74,6 +74,19 @@ describe('a refusal', () => {
     });
   });
 
+  test('quotes little of a long message, and nothing that changes the display', async () => {
+    const handler = compiled({
+      validate: (_object, { deny }) => {
+        for (let field = 0; field < 20; field += 1)
+          deny(`\u202e${'x'.repeat(1_000_000)}`, { field: `${field}` });
+      },
+    });
+    const denial = denied(await call(handler));
+    expect(JSON.stringify(denial).length).toBeLessThan(40_000);
+    expect(JSON.stringify(denial)).not.toContain('\u202e');
+    expect(denial).toMatchObject({ causes: { length: 16 } });
+  });
+
   test('drops the changes to the draft', async () => {
     const handler = compiled({
       mutate: (draft, { deny }) => {
@@ -87,6 +100,7 @@ describe('a refusal', () => {
 
   test.each<[string, unknown[], object]>([
     ['no message', [undefined], { message: 'refused without a reason (handler servers)' }],
+    ['null for its options', ['no', null], { message: 'no (handler servers)' }],
     ['an invalid code', ['no', { code: 200 }], { code: 403 }],
     ['a reason of several words', ['no', { reason: 'not a word' }], { reason: 'Forbidden' }],
   ])('with %s still refuses', async (_what, args, expected) => {

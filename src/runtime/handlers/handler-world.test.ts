@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -83,10 +83,26 @@ describe('a live read', () => {
     const unserved = worldOf([undefined], []).world.isNamespaced(KIND, signal);
     await expect(unserved).rejects.toBeInstanceOf(Unreadable);
   });
+
+  test('of thousands of names queries discovery once for all', async () => {
+    const { world, asked } = worldOf([undefined, 'v1', 'v2'], ['v1']);
+    await Promise.all(Array.from({ length: 3_000 }, () => world.read(KIND, place, signal)));
+    expect(new Set(asked)).toEqual(new Set(['get v1']));
+  });
 });
 
 test('a relative folder is looked for where the process was started', async () => {
   const from = mkdtempSync(join(tmpdir(), 'gatehouse-handlers-'));
   onTestFinished(() => rmSync(from, { recursive: true }));
   await expect(loadModules('./missing', from)).rejects.toThrow('./missing: the folder does not exist');
+});
+
+test.each([
+  ['Object.create(null)', 'threw something that cannot be shown'],
+  ['undefined', 'threw undefined'],
+])('a module that throws %s is named', async (thrown, problem) => {
+  const from = mkdtempSync(join(tmpdir(), 'gatehouse-handlers-'));
+  onTestFinished(() => rmSync(from, { recursive: true }));
+  writeFileSync(join(from, 'a.mjs'), `throw ${thrown};`);
+  await expect(loadModules(from, from)).rejects.toThrow(`${join(from, 'a.mjs')}: ${problem}`);
 });

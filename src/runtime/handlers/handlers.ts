@@ -18,6 +18,8 @@ import { inHandler, surviveStrayErrors } from './stray-errors.ts';
 import { Unreadable } from '../../admission/handlers/errors.ts';
 import type { HandlerWorld } from '../../admission/handlers/handler-world.ts';
 import { type KubeObject, groupResourceName, objectKey } from '../../json/kube-object.ts';
+import { orAborted } from '../../json/abort.ts';
+import { memoizeAsync } from '../../json/memoize-async.ts';
 import { ApiError } from '../../kube/api-error.ts';
 import { dropManagedFields } from '../../kube/watch.ts';
 import type { KubeClient } from '../../kube/client.ts';
@@ -147,10 +149,19 @@ export function createHandlerWorld(
   stores: Pick<HandlerStores, 'want' | 'find' | 'select'>,
   namespaces?: Namespaces,
 ): HandlerWorld {
+  // Discovery remembers for some seconds that a kind is not served. Its CRD may have been created since.
+  // Concurrent reads share one request: a handler may read thousands of names.
+  const lookAgain = memoizeAsync(
+    (kind: ReadKind) => {
+      discovery.forget(kind);
+      return discovery.resolve(kind);
+    },
+    groupResourceName,
+    { now: () => 0, ttlMs: Infinity, ttlOf: () => 0 },
+  );
   const resourceOf = async (kind: ReadKind, signal: AbortSignal): Promise<Resource> => {
-    // Discovery remembers for some seconds that a kind is not served. Its CRD may have been created since.
-    if ((await discovery.resolve(kind, signal)) === undefined) discovery.forget(kind);
-    const found = await discovery.resolve(kind, signal);
+    const known = await discovery.resolve(kind, signal);
+    const found = known ?? (await orAborted(lookAgain.read(kind), signal));
     if (found === undefined) throw new Unreadable(`the API server does not serve ${groupResourceName(kind)}`);
     return { ...found, version: kind.version ?? found.version };
   };

@@ -8,6 +8,7 @@ import { registerHooks, stripTypeScriptTypes, type ResolveFnOutput } from 'node:
 import type { MatchEnvironment } from '../../admission/policy/match/compile-match.ts';
 import { isName } from '../../api/definition.ts';
 import { isHandler, type Handler } from '../../admission/handlers/handler.ts';
+import { toError } from '../../admission/handlers/errors.ts';
 import { isController, type Controller } from '../../controllers/controller.ts';
 import { compileHandler, type CompiledHandler } from '../../admission/handlers/compile-handler.ts';
 
@@ -109,15 +110,15 @@ async function attempt(
 ): Promise<string | { readonly value: unknown }> {
   try {
     return { value: await load() };
-  } catch (error) {
-    return `${origin}${lineOf(error, origin)}: ${error instanceof Error ? error.message : String(error)}`;
+  } catch (thrown) {
+    const error = toError(thrown);
+    return `${origin}${lineOf(error, origin)}: ${error.message}`;
   }
 }
 
 /** The line of the error, such as `:3`; empty when the stack does not name the file. */
-function lineOf(error: unknown, path: string): string {
-  const stack = error instanceof Error ? (error.stack ?? '') : '';
-  const [, after = ''] = stack.split(path, 2);
+function lineOf({ stack }: Error, path: string): string {
+  const [, after = ''] = String(stack).split(path, 2);
   return /^:\d+/.exec(after)?.[0] ?? '';
 }
 
