@@ -10,6 +10,7 @@ import type { Store } from '../../kube/store.ts';
 import type { WebhookTarget } from '../../admission/webhooks/webhook.ts';
 import { kindOf } from '../../restore/quiesce/plan.ts';
 import { isEnabled } from '../../restore/detector.ts';
+import { isClusterWide } from '../../restore/window.ts';
 import { configMaps } from '../../kube/well-known.ts';
 import { parseData, REHEARSAL_CONFIGMAP } from '../../restore/rehearsal-result.ts';
 import type { RehearsalFigures } from '../../server/metrics/scraped.ts';
@@ -42,12 +43,14 @@ export const restorersOf = (detectors: Pick<Store<RestoreDetector>, 'list'>): re
     .filter(isEnabled)
     .flatMap(({ spec }) => spec.principals);
 
-/** For the webhook that pauses what restorers write. */
+/** For the webhook that pauses what restorers write. Windows of tenants have no part in it, or they could exceed its limits. */
 export function pausesOf(
   windows: Pick<Store<RestoreWindow>, 'list'>,
   detectors: Pick<Store<RestoreDetector>, 'list'>,
 ): NonNullable<WebhookTarget['pauses']> {
-  const open = windows.list().filter(({ status }) => status?.closedAt === undefined);
+  const open = windows
+    .list()
+    .filter((window) => isClusterWide(window) && window.status?.closedAt === undefined);
   const pausing = [...detectors.list().filter(isEnabled), ...open].flatMap(
     ({ spec: { quiesce = [], principals } }) => (quiesce.length === 0 ? [] : [{ quiesce, principals }]),
   );
