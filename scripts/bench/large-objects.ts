@@ -1,7 +1,7 @@
 /**
- * Small requests beside 32 parallel ones of 1 MB, whose rule exceeds the cost limit, through a kube-apiserver: `npm run bench:large-objects`.
+ * Small requests while 32 clients send objects of 1 MB, whose rule exceeds the cost limit, through a kube-apiserver: `npm run bench:large-objects`.
  * With `--check`, the exit code is 1 when a target is missed. Large objects slow down the API server itself, so the target compares with
- * large objects of no policy.
+ * large objects that no policy governs.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
@@ -60,7 +60,7 @@ async function measure(): Promise<readonly Figure[]> {
     const figures: Figure[] = [
       { what: 'small requests alone: p99, ms', measured: whole(alone.p99) },
       { what: '  p99 of the replica itself, ms', measured: whole(alone.ownP99) },
-      { what: 'beside 32 large ones of no policy: p99, ms', measured: whole(free.p99) },
+      { what: 'with 32 large ones without a policy: p99, ms', measured: whole(free.p99) },
     ];
     for (const timeout of TIMEOUTS) {
       const {
@@ -72,11 +72,11 @@ async function measure(): Promise<readonly Figure[]> {
       const [ofAlone, ofFree] = [p99 / alone.p99, p99 / free.p99];
       const { latencies, stored } = others;
       figures.push(
-        { what: `beside 32 large ones, timeout ${timeout} s: p99, ms`, measured: whole(p99) },
+        { what: `with 32 large ones, timeout ${timeout} s: p99, ms`, measured: whole(p99) },
         { what: '  p99 of the replica itself, ms', measured: whole(ownP99) },
         { what: '  in relation to alone', measured: ratio(ofAlone) },
         {
-          what: '  in relation to large ones of no policy',
+          what: '  in relation to large ones without a policy',
           measured: ratio(ofFree),
           target: atMost(ofFree, MOST_RATIO, ratio),
         },
