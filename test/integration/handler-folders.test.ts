@@ -74,7 +74,7 @@ describe('a folder with errors', () => {
     ['syntax.js', /^: Unexpected token/],
     ['missing.mjs', /^: Cannot find module .*nowhere\.js/],
     ['throws.ts', /^:2: at the top$/],
-    ['rejects.js', /^: a string$/],
+    ['rejects.js', /^: threw "a string", which is not an Error and lacks a stack$/],
     ['nothing.js', /^: the default export is missing: .*subfolder$/],
     ['object.js', /^: its default export was not made by defineHandler or defineController$/],
     ['unnamable_file.ts', /^: "unnamable_file" cannot be the name of a handler/],
