@@ -1,6 +1,7 @@
 import { conditionsSchema, NOT_OBSERVED, observedGeneration } from './conditions.ts';
 import { principal } from './principals.ts';
 import { quiesce } from './quiesce.ts';
+import { restoreGuard } from './restore-guard.ts';
 import { array, integer, object, oneOf, string, type KubeObjectOf } from './schema.ts';
 
 const values = (description: string) =>
@@ -66,6 +67,7 @@ const spec = object('How to detect that a backup tool restores.', {
     'targetNamespacePath?': path('Path of the target namespace in the source object.'),
   }),
   'quiesce?': quiesce,
+  'guard?': restoreGuard,
   'window?': object('Settings of the RestoreWindows that this detector opens.', {
     'maxDuration?': duration('Deferral ends after this time, even if the source is still active.', '6h'),
     'settle?': duration(

@@ -3,6 +3,7 @@ import { relinkItem, violation } from './restore-findings.ts';
 import * as t from './schema.ts';
 import { principal, ACCOUNTS_OF, EVERYBODY, RESERVED_GROUP_PREFIXES } from './principals.ts';
 import { quiesce } from './quiesce.ts';
+import { restoreGuard } from './restore-guard.ts';
 
 const unchanged = (field: string): t.ValidationRule => ({
   rule: `has(self.${field}) == has(oldSelf.${field}) && (!has(self.${field}) || self.${field} == oldSelf.${field})`,
@@ -20,6 +21,7 @@ const RESTORE_WINDOW_RULES: readonly t.ValidationRule[] = [
     'overrides',
     'closeWithSource',
     'quiesce',
+    'guard',
     'reason',
   ].map(unchanged),
   {
@@ -138,6 +140,7 @@ const restoreWindowSpec = t.object(
     'close?': t.boolean('Closes the window now. Cannot be undone: open a new one.', { default: false }),
     'sweep?': sweep,
     'quiesce?': quiesce,
+    'guard?': restoreGuard,
     'reason?': t.string('Why the window was opened, for readers of the report.', { maxLength: 1024 }),
   },
   { 'x-kubernetes-validations': RESTORE_WINDOW_RULES },

@@ -13,7 +13,7 @@ export interface AccessQuestion {
   readonly verb: string;
   readonly group: string;
   readonly resource: string;
-  readonly subresource?: string;
+  readonly subresource?: string | undefined;
   /** Default: all namespaces, or cluster-scoped. */
   readonly namespace?: string | undefined;
   readonly name?: string | undefined;
@@ -59,6 +59,9 @@ interface Attributes {
   readonly nonResourceAttributes?: PathQuestion;
 }
 
+const attributesOf = (question: AccessQuestion | PathQuestion): Attributes =>
+  'path' in question ? { nonResourceAttributes: question } : { resourceAttributes: question };
+
 async function review(
   client: Pick<KubeClient, 'create'>,
   { username, uid, groups, extra }: AccessSubject,
@@ -76,10 +79,10 @@ async function review(
 export async function mayUser(
   client: Pick<KubeClient, 'create'>,
   subject: AccessSubject,
-  question: AccessQuestion,
+  question: AccessQuestion | PathQuestion,
   options?: CallOptions,
 ): Promise<boolean> {
-  return (await review(client, subject, { resourceAttributes: question }, options)).allowed;
+  return (await review(client, subject, attributesOf(question), options)).allowed;
 }
 
 export interface AccessDecision {
@@ -95,9 +98,7 @@ export async function decideAccess(
   question: AccessQuestion | PathQuestion,
   options?: CallOptions,
 ): Promise<AccessDecision> {
-  const attributes =
-    'path' in question ? { nonResourceAttributes: question } : { resourceAttributes: question };
-  const { allowed, reason, evaluationError } = await review(client, subject, attributes, options);
+  const { allowed, reason, evaluationError } = await review(client, subject, attributesOf(question), options);
   return { allowed, reason: reason ?? '', error: evaluationError ?? '' };
 }
 

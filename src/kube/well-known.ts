@@ -22,6 +22,7 @@ export const deployments = inNamespace('apps', 'deployments', 'Deployment');
 export const replicaSets = inNamespace('apps', 'replicasets', 'ReplicaSet');
 export const statefulSets = inNamespace('apps', 'statefulsets', 'StatefulSet');
 export const daemonSets = inNamespace('apps', 'daemonsets', 'DaemonSet');
+export const roles = inNamespace('rbac.authorization.k8s.io', 'roles', 'Role');
 export const clusterRoles = inCluster('rbac.authorization.k8s.io', 'clusterroles', 'ClusterRole');
 export const endpointSlices = inNamespace('discovery.k8s.io', 'endpointslices', 'EndpointSlice');
 export const leases = inNamespace('coordination.k8s.io', 'leases', 'Lease');

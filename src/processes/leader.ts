@@ -111,7 +111,7 @@ async function lead(
       startPolicies(context, replica, certificates, installation, signal),
       startRestores(context, replica, signal),
       startUniqueClaims(context, replica, signal),
-      startProtectOwnKinds(context, detectors, installation, signal),
+      startProtectOwnKinds(context, replica, installation, signal),
     ];
     await Promise.all(running.map(({ stopped }) => stopped));
   };

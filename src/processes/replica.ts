@@ -46,6 +46,7 @@ import { watch } from '../runtime/watch.ts';
 import type { DryRun } from '../runtime/webhooks/dry-run.ts';
 import { watchInstalledWebhooks } from '../runtime/webhooks/installed-webhooks.ts';
 import { createOwnKinds } from '../runtime/webhooks/own-kinds.ts';
+import { createRestoreGuards } from '../runtime/webhooks/restore-guard.ts';
 import { untilPassed, type HealthCheck } from '../server/operations-server.ts';
 import type { RestoreWindowFigures } from '../server/metrics/scraped.ts';
 
@@ -142,8 +143,10 @@ export function startReplica(
   startUnsettledClaims(context, { registry, governed, targets, world }, unsettled, held, signal);
 
   // What it answers
+  const mayUser = createAccessReviews(client);
+  const guards = createRestoreGuards({ client, mayUser, windows, detectors }, serverClock.now);
   const ownKinds = createOwnKinds(
-    { mayUser: createAccessReviews(client), windows, detectors, owners, records, ownNamespace },
+    { mayUser, windows, detectors, owners, guards, records, ownNamespace },
     {
       ofPolicy: createPolicyWarnings({ ...compiling, strict: strictPolicies, log }),
       ofException: createExceptionWarnings(registry, serverClock.now),

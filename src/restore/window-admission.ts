@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { EXCLUDE_FROM_BACKUP_LABEL } from '../api/group.ts';
 import { ownValue } from '../json/json.ts';
 import type { QuiesceRule } from '../api/quiesce.ts';
+import { MOST_GROUPS } from '../api/restore-guard.ts';
 import { groupResourceName, toTimestamp, type GroupResource, type KubeObject } from '../json/kube-object.ts';
 import { isPrincipal, type Principal, type Requester } from '../api/principals.ts';
 import type { RestoreDetector } from '../api/restore-detector.ts';
@@ -268,7 +269,7 @@ function onlyEndsWindow({ operation, resource, user, object, oldObject }: OwnKin
   return changesOf(before.spec, after.spec).length === 0 && isDeepStrictEqual(ended, after.spec);
 }
 
-/** Sets the end, the finalizer, the label against backups, and what the opener may open. */
+/** Sets the end, the finalizer, the label against backups, what the opener may open, and whose permissions the guard uses. */
 export function completeWindow(
   { operation, user, object, oldObject }: OwnKindRequest,
   now: Date,
@@ -278,7 +279,7 @@ export function completeWindow(
   const isNew = operation === 'CREATE';
   const opener = { [OPENED_BY]: user.username, ...(mayOpenAll ? { [OPENER_SCOPE]: 'Cluster' } : {}) };
   const record: Readonly<Record<string, string>> = isNew ? opener : (oldObject?.metadata?.annotations ?? {});
-  const completed = isNew ? held(withEnd(object, now)) : object;
+  const completed = isNew ? held(withRights(withEnd(object, now), user)) : object;
   const { labels, annotations } = completed.metadata ?? {};
   const isRecorded = RECORDS.every((key) => annotations?.[key] === record[key]);
   if (labels?.[EXCLUDE_FROM_BACKUP_LABEL] === 'true' && isRecorded) return completed;
@@ -299,6 +300,15 @@ const RECORDS = [OPENED_BY, OPENER_SCOPE];
 function held(object: KubeObject): KubeObject {
   const window = { ...object, metadata: object.metadata ?? {} } as RestoreWindow; // only its metadata is used
   return isHeld(window) ? object : withHold(window, true);
+}
+
+function withRights(object: KubeObject, { username, groups }: Requester): KubeObject {
+  const { spec } = object as { readonly spec?: Partial<RestoreWindowSpec> | null }; // not yet validated
+  const guard = spec?.guard;
+  if (typeof guard !== 'object' || (guard as unknown) === null || guard.rightsOf !== undefined) return object;
+  const rightsOf = { user: username, groups: groups.slice(0, MOST_GROUPS) };
+  const window = { ...object, spec: { ...spec, guard: { ...guard, rightsOf } } };
+  return window;
 }
 
 const DEFAULT_WINDOW_MS = 2 * 3_600_000;

@@ -34,7 +34,7 @@ interface Waiting<Answer> {
 export const createAccessReviews = (
   client: Pick<KubeClient, 'create'>,
   limit: number = MAX_CONCURRENT,
-): AccessReviews =>
+): AccessReviews<AccessQuestion | PathQuestion> =>
   inTurn((subject, question, signal) => mayUser(client, subject, question, { signal }), limit);
 
 /** Users take turns. A question in flight may have read the permissions before the call: it is not shared. */

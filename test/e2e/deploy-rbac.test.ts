@@ -33,6 +33,7 @@ import {
   established,
   LEASE,
   localService,
+  ROLE_BINDINGS,
   SERVERS,
   SERVING,
   startCluster,
@@ -43,7 +44,7 @@ import {
 import { USERS } from '../support/control-plane-users.ts';
 import { convertExamples, databases, type CustomObject } from '../support/conversion-objects.ts';
 import { createDeployed, type Deployed } from '../support/deployed.ts';
-import { seeInForce, untilRefused, seeViolations } from '../support/gatehouse-cluster.ts';
+import { outcomeOf, seeInForce, untilRefused, seeViolations } from '../support/gatehouse-cluster.ts';
 import { arrangementOf, startReplica, type Replica } from '../support/gatehouse.ts';
 import {
   aggregated,
@@ -67,6 +68,7 @@ import {
 import { createKubectl, HAS_KUBECTL, type Kubectl } from '../support/kubectl.ts';
 import {
   admissionPolicy,
+  grant,
   referencesRole,
   server,
   text,
@@ -90,6 +92,7 @@ import {
   untilDetectorCounts,
 } from '../support/restore-scene.ts';
 import { createVelero, installVelero, type Velero } from '../support/velero.ts';
+import { VELERO } from '../support/velero-client.ts';
 
 const LABELS = { purpose: 'selling' };
 const SELLING = { namespaceSelector: { matchLabels: LABELS } };
@@ -410,6 +413,21 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
     for (const name of others) await cluster.admin.create(ZONES, zone(name));
     await seeWindowOf(cluster, 'much', 'nothing is left', isVerified);
     await eventually('no reports', async () => (await reports()) === 0);
+  });
+
+  test('Gatehouse reads the roles that a restore binds', async () => {
+    const guard = { refuse: ['Permissions'], rightsOf: { user: 'bob' } };
+    await cluster.admin.patchMerge(RESTORE_DETECTORS, { name: 'velero' }, { spec: { guard } });
+    const restorer = cluster.impersonate(VELERO);
+    const bind = async (kind: string) => {
+      const [, binding = {}] = grant('absent', ['bob'], [], 'shop');
+      const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind, name: 'absent' };
+      return await outcomeOf(
+        restorer.create(ROLE_BINDINGS, Object.assign(binding, { roleRef }), { dryRun: true }),
+      );
+    };
+    for (const kind of ['Role', 'ClusterRole'])
+      await eventually('the guard looks', async () => (await bind(kind)).includes('which does not exist'));
   });
 
   test('the policy that keeps restorers from kinds of Gatehouse is repaired, and goes with the last detector', async () => {

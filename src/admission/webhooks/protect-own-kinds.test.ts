@@ -26,7 +26,12 @@ const allows = (
 ) =>
   compileCel(expression.replace(OPEN, 'mayOpen'), ['request', 'object', 'oldObject', 'mayOpen']).evaluate({
     mayOpen,
-    request: { userInfo, operation, resource: { resource }, ...(subResource && { subResource }) },
+    request: {
+      userInfo,
+      operation,
+      resource: { group: 'gatehouse.dev', resource },
+      ...(subResource && { subResource }),
+    },
     object,
     oldObject,
   });

@@ -5,6 +5,7 @@ import { accountsIn, CONTROLLERS_ACCOUNT, WEBHOOK_ACCOUNT } from '../../api/own-
 import { groupResourceName, type KubeObject } from '../../json/kube-object.ts';
 import type { Principal } from '../../api/principals.ts';
 import type { CompiledMatch, CompiledPolicy, MatchCondition, Scope } from '../policy/compiled-policy.ts';
+import { GUARD_ENTRY, guardValidations, guardRules, type GuardedPrincipals } from './restore-guard.ts';
 import { principalExpression } from './webhook.ts';
 import type { Operation } from '../review/request.ts';
 import { toGroupResource } from '../../api/policy-match.ts';
@@ -40,8 +41,17 @@ export const RESTORER_REFUSED =
   'a restorer may not write objects of gatehouse.dev: restores leave them out by design. ' +
   `Exclude them from the backup: label them ${EXCLUDE_FROM_BACKUP_LABEL}=true`;
 
-/** The API server evaluates the policy, so it also applies while Gatehouse is down. @param restorers at least one */
-export function ownKindsPolicy(restorers: readonly Principal[]): OwnKindsPolicy {
+const ownKindsValidation = (restorers: readonly Principal[]) => ({
+  expression: `request.resource.group != '${GROUP}' || !(${principalExpression(restorers)}) || ((${IS_OBJECT}) && ((${ENDS_WINDOW}) || (${IS_ADMINISTRATOR})))`,
+  message: RESTORER_REFUSED,
+  reason: 'Forbidden',
+});
+
+/** The API server evaluates the policy, so it also applies while Gatehouse is down. @param restorers or `guarded`: at least one */
+export function ownKindsPolicy(
+  restorers: readonly Principal[],
+  guarded: GuardedPrincipals = {},
+): OwnKindsPolicy {
   const metadata = { name: OWN_KINDS_POLICY_NAME, labels: OWN_LABELS };
   return {
     policy: {
@@ -62,14 +72,12 @@ export function ownKindsPolicy(restorers: readonly Principal[]): OwnKindsPolicy 
               resources: RESOURCES,
               scope: '*',
             },
+            ...guardRules(guarded),
           ],
         },
         validations: [
-          {
-            expression: `!(${principalExpression(restorers)}) || ((${IS_OBJECT}) && ((${ENDS_WINDOW}) || (${IS_ADMINISTRATOR})))`,
-            message: RESTORER_REFUSED,
-            reason: 'Forbidden',
-          },
+          ...(restorers.length === 0 ? [] : [ownKindsValidation(restorers)]),
+          ...guardValidations(guarded),
         ],
       },
     },
@@ -147,7 +155,8 @@ export function notOwnClaims(ownNamespace: string): MatchCondition {
   };
 }
 
-export const isOwnEntry = (entry: string): boolean => entry === WINDOW_ENTRY || entry === STATE_ENTRY;
+export const isOwnEntry = (entry: string): boolean =>
+  [WINDOW_ENTRY, STATE_ENTRY, GUARD_ENTRY].includes(entry);
 
 // The webhook entries of policies: one for each scope, and one for each kind whose deletion concerns policies.
 

@@ -15,6 +15,7 @@ import {
   mutatedOperations as mutatedByHandler,
   validatedOperations as validatedByHandler,
 } from '../handlers/compile-handler.ts';
+import { GUARD_ENTRY, guardConditions, guardRule } from './restore-guard.ts';
 import { NAMESPACE_NAME_LABEL, type NormalSelector } from '../../json/label-selector.ts';
 import { stringifyJson, uniqueBy } from '../../json/json.ts';
 import { groupResourceName } from '../../json/kube-object.ts';
@@ -71,6 +72,7 @@ export function webhookConfigurations(
     ),
     validating: configuration('ValidatingWebhookConfiguration', [
       ...ownWebhooks('validate', target),
+      ...guardWebhooks(target),
       ...webhooks('validate', validated, target),
       ...webhooks('validate', ofHandlers(validatedByHandler), target),
       ...webhooks('validate', deletions, target),
@@ -236,6 +238,15 @@ function pauseWebhooks(target: WebhookTarget): readonly Webhook[] {
       sideEffects: 'NoneOnDryRun', // it may open the window of the restore
     },
   ];
+}
+
+/** Fails closed, unlike the checks of policies: no sweep would remove permissions. */
+function guardWebhooks(target: WebhookTarget): readonly Webhook[] {
+  const { guarded = [] } = target;
+  if (guarded.length === 0) return [];
+  const scope = { failurePolicy: 'Fail', timeoutSeconds: 10 } as const;
+  const made = webhook('validate', GUARD_ENTRY, scope, target);
+  return [{ ...made, rules: [guardRule('Permissions')], matchConditions: guardConditions(guarded) }];
 }
 
 function webhook(

@@ -17,6 +17,8 @@ export interface WebhookTarget {
   readonly protectsOwnKinds?: boolean;
   /** Of all detectors and open windows: the kinds that they pause, and who restores. */
   readonly pauses?: { readonly kinds: readonly GroupResource[]; readonly restorers: readonly Principal[] };
+  /** Those whose changes of permissions a guard limits. */
+  readonly guarded?: readonly Principal[];
 }
 
 export interface WebhookRule {

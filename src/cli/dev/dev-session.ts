@@ -25,7 +25,7 @@ import {
 } from '../../runtime/webhooks/dev-session.ts';
 import { configurationTarget } from '../../runtime/webhooks/installed-webhooks.ts';
 import { readTokensInUse } from '../../runtime/webhooks/path-tokens.ts';
-import { pausesOf, restorersOf } from '../../runtime/restores/restore-kinds.ts';
+import { guardedPrincipals, pausesOf, restorersOf } from '../../runtime/restores/restore-kinds.ts';
 import { probeWebhook } from '../inspect/read-cluster/probe.ts';
 
 /** The user waits at the terminal; the leader restores the remaining entries. */
@@ -94,15 +94,9 @@ function startControllersHere(context: Context, { handlers }: Replica, signal: A
 
 function sessionAccess(
   context: Context<Config>,
-  {
-    registry,
-    handlers,
-    windows,
-    detectors,
-    paths,
-  }: Pick<Replica, 'registry' | 'handlers' | 'windows' | 'detectors' | 'paths'>,
+  { registry, handlers, detectors, windows, paths }: Replica,
 ): Pick<DevSessionOptions, 'desired' | 'serviceBundle'> {
-  const { client, config, log } = context;
+  const { client, config, serverClock, log } = context;
   return {
     desired: (serviceBundle = '') => {
       const { mutating, validating } = webhookConfigurations(
@@ -113,6 +107,7 @@ function sessionAccess(
           pathToken: paths.current() ?? '',
           restorers: restorersOf(detectors.store),
           pauses: pausesOf(windows.store, detectors.store),
+          guarded: guardedPrincipals({ detectors, windows }, serverClock.now()).Permissions ?? [],
         },
         handlers.all,
       );

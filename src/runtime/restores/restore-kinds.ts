@@ -6,11 +6,14 @@ import type { HealthCheck } from '../../server/operations-server.ts';
 import { RESTORE_DETECTORS, RESTORE_WINDOWS } from '../resources.ts';
 import { unwatched, watch, type WatchContext, type Watched } from '../watch.ts';
 import type { Principal } from '../../api/principals.ts';
+import type { GuardedPrincipals } from '../../admission/webhooks/restore-guard.ts';
+import { type Danger, DANGERS } from '../../api/restore-guard.ts';
 import type { Store } from '../../kube/store.ts';
 import type { WebhookTarget } from '../../admission/webhooks/webhook.ts';
 import { kindOf } from '../../restore/quiesce/plan.ts';
 import { isEnabled } from '../../restore/detector.ts';
 import { isClusterWide } from '../../restore/window.ts';
+import { guardsOf } from '../../restore/guard.ts';
 import { configMaps } from '../../kube/well-known.ts';
 import { parseData, REHEARSAL_CONFIGMAP } from '../../restore/rehearsal-result.ts';
 import type { RehearsalFigures } from '../../server/metrics/scraped.ts';
@@ -58,6 +61,15 @@ export function pausesOf(
     kinds: pausing.flatMap(({ quiesce }) => quiesce.map(kindOf)),
     restorers: pausing.flatMap(({ principals }) => principals),
   };
+}
+
+/** The restorers that a guard limits now. */
+export function guardedPrincipals({ detectors, windows }: RestoreKinds, now: Date): GuardedPrincipals {
+  const guards = guardsOf(detectors.store.list(), windows.store.list(), now);
+  const limited = (danger: Danger) => guards.filter(({ refuse }) => refuse.includes(danger));
+  return Object.fromEntries(
+    DANGERS.map((danger) => [danger, limited(danger).flatMap(({ principals }) => principals)]),
+  );
 }
 
 export function startRehearsalFigures(context: Context, signal: AbortSignal): void {

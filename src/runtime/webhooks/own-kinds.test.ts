@@ -4,6 +4,7 @@ import { requestOf } from '../../../test/support/admission/handler.ts';
 import { containing, createCluster, NEVER, silent } from '../../../test/support/runtime/fixtures.ts';
 import { installationOwner } from '../../admission/webhooks/installation-owner.ts';
 import { OWN_KINDS_POLICY_NAME } from '../../admission/webhooks/protect-own-kinds.ts';
+import type { GuardedPrincipals } from '../../admission/webhooks/restore-guard.ts';
 import type { Principal } from '../../api/principals.ts';
 import type { AccessQuestion } from '../../kube/access.ts';
 import { validatingAdmissionPolicies, validatingAdmissionPolicyBindings } from '../../kube/well-known.ts';
@@ -23,6 +24,7 @@ const SOURCES = {
   records: { recordOf: () => 'record', verdict: () => 'unreviewed' as const },
   ownNamespace: 'gatehouse-system',
   owners: { isOurs: () => false },
+  guards: () => Promise.resolve({ ...ALLOWED, warnings: ['guarded'] }),
 };
 
 /** Records the questions. By default, the user may open windows in every single namespace, but not for the whole cluster. */
@@ -117,7 +119,8 @@ test('the policy and the binding that protect our own kinds are created once, re
     return restorers.length === 0 ? [] : [{ metadata: { name: 'velero' }, spec }];
   };
   const detectors = { list };
-  const parts = { client, detectors, installation, now: () => NOW, log: silent };
+  let guarded: GuardedPrincipals = {};
+  const parts = { client, detectors, guarded: () => guarded, installation, now: () => NOW, log: silent };
   /** Returns how often each of them was written so far. */
   const reconcile = async (): Promise<readonly number[]> => {
     await createProtectOwnKindsReconciler(parts)('', NEVER);
@@ -130,6 +133,9 @@ test('the policy and the binding that protect our own kinds are created once, re
   restorers = [{ user: 'k10' }];
   expect(await reconcile()).toEqual([3, 1]);
   restorers = [];
+  guarded = { APIServices: [{ user: 'k10' }] }; // of a window
+  expect(await reconcile()).toEqual([4, 1]);
+  guarded = { Permissions: [{ user: 'k10' }] };
   await reconcile();
   await reconcile();
   expect(KINDS.flatMap((kind) => objects(kind).list())).toEqual([]);

@@ -7,6 +7,7 @@ import { verifiedDiff } from '../../json/json-diff.ts';
 import { type AdmissionRequest, type UserInfo, writes } from '../../admission/review/request.ts';
 import type { Owners } from '../../admission/policy/world.ts';
 import { GROUP } from '../../api/group.ts';
+import { RBAC_GROUP } from '../../api/restore-guard.ts';
 import { type RestoreDetector, restoreDetectorSchema } from '../../api/restore-detector.ts';
 import { type RestoreWindow, restoreWindowSchema } from '../../api/restore-window.ts';
 import { completeWindow, objectionsTo, type OwnKindRequest } from '../../restore/window-admission.ts';
@@ -26,6 +27,7 @@ import {
   type OwnKindsPolicy,
 } from '../../admission/webhooks/protect-own-kinds.ts';
 import { ownedBy } from '../../admission/webhooks/installation-owner.ts';
+import { type GuardedPrincipals, guardRules } from '../../admission/webhooks/restore-guard.ts';
 import type { OwnerReference } from '../../json/kube-object.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Log } from '../../log.ts';
@@ -34,8 +36,9 @@ import { validatingAdmissionPolicies, validatingAdmissionPolicyBindings } from '
 import type { Context } from '../context.ts';
 import { type Reconcile, requeueIn, startController } from '../controller.ts';
 import type { Installation } from './installation.ts';
-import { type RestoreKinds, restorersOf } from '../restores/restore-kinds.ts';
+import { guardedPrincipals, type RestoreKinds, restorersOf } from '../restores/restore-kinds.ts';
 import type { AccessQuestion } from '../../kube/access.ts';
+import type { RestoreGuards } from './restore-guard.ts';
 
 export type OwnKinds = ReturnType<typeof createOwnKinds>;
 
@@ -44,12 +47,13 @@ interface Sources {
   readonly windows: Pick<Watched<RestoreWindow>, 'store'>;
   readonly detectors: Pick<Watched<RestoreDetector>, 'store'>;
   readonly owners: Pick<Owners, 'isOurs'>;
+  readonly guards: RestoreGuards;
   readonly records: Pick<ReadRecords, 'recordOf' | 'verdict'>;
   readonly ownNamespace: string;
 }
 
 export function createOwnKinds(
-  { mayUser, windows, detectors, owners, records, ownNamespace }: Sources,
+  { mayUser, windows, detectors, owners, guards, records, ownNamespace }: Sources,
   warn: {
     readonly ofPolicy: ReturnType<typeof createPolicyWarnings>;
     readonly ofException: ReturnType<typeof createExceptionWarnings>;
@@ -95,6 +99,7 @@ export function createOwnKinds(
     },
     validate: async (request: AdmissionRequest, signal: AbortSignal): Promise<Decision> => {
       const { userInfo } = request;
+      if (request.resource.group === RBAC_GROUP) return await guards(request, signal);
       try {
         // The API server validates before it asks. A client that imitates it does not.
         const flaws = owners.isOurs(userInfo.username) ? [] : schemaFlaws(request);
@@ -175,6 +180,7 @@ const CHANGING_MS = 1_000;
 interface ProtectOwnKindsOptions {
   readonly client: Pick<KubeClient, 'get' | 'create' | 'replace' | 'delete'>;
   readonly detectors: Pick<Store<RestoreDetector>, 'list'>;
+  readonly guarded: () => GuardedPrincipals;
   readonly installation: Pick<Installation, 'owner' | 'obstacle' | 'withOwner' | 'isChanging'>;
   readonly now: () => Date;
   readonly log: Log;
@@ -182,7 +188,7 @@ interface ProtectOwnKindsOptions {
 
 /** On the leader: keeps restorers from writing Gatehouse's own kinds, even while no replica runs. */
 export function createProtectOwnKindsReconciler(options: ProtectOwnKindsOptions): Reconcile {
-  const { client, detectors, installation, now, log } = options;
+  const { client, detectors, guarded, installation, now, log } = options;
   const ensure = async (
     part: Part,
     desired: PartObject,
@@ -219,7 +225,9 @@ export function createProtectOwnKindsReconciler(options: ProtectOwnKindsOptions)
   return async (_key, signal) => {
     const restorers = restorersOf(detectors);
     const owner = await installation.owner(signal);
-    const desired = restorers.length === 0 ? undefined : ownKindsPolicy(restorers);
+    const guards = guarded();
+    const isNeeded = restorers.length > 0 || guardRules(guards).length > 0;
+    const desired = isNeeded ? ownKindsPolicy(restorers, guards) : undefined;
     for (const part of ['policy', 'binding'] as const) {
       if (desired === undefined) await remove(part, signal);
       else await ensure(part, desired[part], owner, signal);
@@ -230,15 +238,18 @@ export function createProtectOwnKindsReconciler(options: ProtectOwnKindsOptions)
 
 export function startProtectOwnKinds(
   context: Context,
-  detectors: RestoreKinds['detectors'],
+  kinds: RestoreKinds,
   installation: Installation,
   signal: AbortSignal,
 ): { readonly stopped: Promise<void> } {
   const { client, config, serverClock, log } = context;
   if (config.without.includes('restores')) return { stopped: Promise.resolve() };
-  const options = { client, detectors: detectors.store, installation, now: serverClock.now, log };
+  const { detectors, windows } = kinds;
+  const { now } = serverClock;
+  const guarded = () => guardedPrincipals(kinds, now());
+  const options = { client, detectors: detectors.store, guarded, installation, now, log };
   const reconcile = createProtectOwnKindsReconciler(options);
-  const on = [detectors.onChange, installation.onChange];
+  const on = [detectors.onChange, windows.onChange, installation.onChange];
   const running = { name: 'guard-policy', key: OWN_KINDS_POLICY_NAME, on, reconcile };
   return startController(context, running, signal);
 }

@@ -16,6 +16,7 @@ import {
   type InstalledRules,
 } from '../../admission/webhooks/webhook-configurations.ts';
 import type { WebhookConfiguration } from '../../admission/webhooks/webhook.ts';
+import type { Principal } from '../../api/principals.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import type { OwnerReference } from '../../json/kube-object.ts';
@@ -27,7 +28,7 @@ import type { ControllersConfig } from '../../config/config.ts';
 import type { Context } from '../context.ts';
 import { requeueIn, startController, type Reconcile, type RunningController } from '../controller.ts';
 import { writeAccepted } from './dry-run.ts';
-import { pausesOf, restorersOf, type RestoreKinds } from '../restores/restore-kinds.ts';
+import { guardedPrincipals, pausesOf, restorersOf, type RestoreKinds } from '../restores/restore-kinds.ts';
 import { createFirstInstallation, servingObstacle, type Installation } from './installation.ts';
 import {
   WEBHOOK_CONFIGURATIONS,
@@ -51,6 +52,7 @@ export interface WebhookConfigurationsOptions {
   readonly target: ReturnType<typeof configurationTarget>;
   readonly windows: Pick<Store<RestoreWindow>, 'list'>;
   readonly detectors: Pick<Store<RestoreDetector>, 'list'>;
+  readonly guarded: () => readonly Principal[];
   /** The rules of policies that remain in force until their successors are installed. */
   readonly awaited: () => InstalledRules;
   readonly waitsFor: (signal: AbortSignal) => Promise<string | undefined>;
@@ -79,7 +81,7 @@ export function createWebhookConfigurationsReconciler(options: WebhookConfigurat
     const owner = await options.installation.owner(signal);
     const restorers = restorersOf(detectors);
     const pauses = pausesOf(options.windows, detectors);
-    const wanted = { ...target, caBundle, pathToken, restorers, pauses };
+    const wanted = { ...target, caBundle, pathToken, restorers, pauses, guarded: options.guarded() };
     const policies = options.policies();
     const { mutating, validating } = webhookConfigurations(policies, wanted, handlers, releaseOf);
     const results = await Promise.allSettled([
@@ -212,6 +214,7 @@ export function startWebhookConfigurations(
         target,
         windows: windows.store,
         detectors: detectors.store,
+        guarded: () => guardedPrincipals({ detectors, windows }, serverClock.now()).Permissions ?? [],
         awaited: registry.awaited,
         waitsFor,
         installation,

@@ -43,7 +43,10 @@ type Reason =
   | 'Exists'
   | 'NotPaused'
   | 'NotTried'
-  | 'NotRead';
+  | 'NotRead'
+  | 'GuardRefuses'
+  | 'GuardJudges'
+  | 'NotGuarded';
 
 /** Problems come first. `violations`: what the RestoreWindow of this restore would report. */
 export async function findingsOf(target: Target, outcomes: readonly Outcome[], options: AfterOptions) {

@@ -417,3 +417,50 @@ test.each(['shop', 'shop:', ':copy', 'a:b:c'])('the mapping "%s" is wrong usage'
     `--namespace-mappings ${pair}: write it as from:to`,
   );
 });
+
+describe('the guard of the detector', () => {
+  const RBAC = 'rbac.authorization.k8s.io';
+  const rule = (...verbs: readonly string[]) => ({ apiGroups: [''], resources: ['pods'], verbs });
+  const role = (name: string, ...verbs: readonly string[]): JsonObject => ({
+    apiVersion: `${RBAC}/v1`,
+    kind: 'ClusterRole',
+    metadata: { name },
+    rules: [rule(...verbs)],
+  });
+  const registration = (kind: string, version = 'v1'): JsonObject => ({
+    apiVersion: `admissionregistration.k8s.io/${version}`,
+    kind,
+    metadata: { name: 'forged' },
+  });
+  const forged: JsonObject = {
+    ...registration('ValidatingAdmissionPolicyBinding'),
+    spec: { policyName: 'forged', validationActions: ['Audit'] },
+  };
+  const guarded = (guard: JsonObject) => [detectorOf({ guard })];
+  const refuse = ['Permissions', 'AdmissionObjects', 'CustomResourceDefinitions', 'APIServices'];
+
+  test('refuses what the backup brings, and reports what no guard can refuse', async () => {
+    const webhooks = registration('ValidatingWebhookConfiguration');
+    const backup = [...CRDS, role('a', 'get'), webhooks, forged];
+    expect(await linesOf({ backup, own: guarded({ refuse }), existing: CRDS.slice(0, 1) })).toEqual([
+      expect.stringMatching(
+        /^problem GuardRefuses .* zones.shop.example.com: RestoreDetector velero refuses Cus/,
+      ),
+      expect.stringMatching(/^problem GuardRefuses clusterroles.* a: .*refuses new and changed permissions/),
+      expect.stringMatching(/^problem NotGuarded validatingadmissionpolicybindings.* forged: the API server/),
+      expect.stringMatching(/^problem GuardRefuses validatingwebhookconfigurations.* forged: /),
+    ]);
+    expect(await linesOf({ backup, own: guarded({ refuse: ['APIServices'] }) })).toEqual([]);
+  });
+
+  test('passes updates that grant nothing new, and leaves the permissions of a user to a cluster', async () => {
+    const backup = [role('same', 'get'), role('more', 'get', 'list')];
+    const existing = ['same', 'more'].map((name) => role(name, 'get'));
+    const flags = { existingResourcePolicy: 'update' } as const;
+    expect(
+      await linesOf({ backup, existing, flags, own: guarded({ refuse, rightsOf: { user: 'ana' } }) }),
+    ).toEqual([
+      `note GuardJudges clusterroles.${RBAC} more: the guard compares it with the permissions of ana: use --against to check it now`,
+    ]);
+  });
+});

@@ -31,18 +31,20 @@ import {
   selectionOf,
   type RehearseFlags,
 } from './input.ts';
-import { findingsOf, problem } from './findings.ts';
+import { findingsOf, problem, problemsFirst } from './findings.ts';
+import { beforeReplay, guardFindings } from './guarded.ts';
 import { namespacesIn, replay, createTarget } from './replay.ts';
 import type { RestoreWindow } from '../../../api/restore-window.ts';
-import { ACCOUNTS_OF } from '../../../api/principals.ts';
+import { ACCOUNTS_OF, isPrincipal } from '../../../api/principals.ts';
 import { detectedWindow } from '../../../restore/detected-window.ts';
 import { mappedNamespace, repairedDefinition } from '../../../restore/backup/restored-object.ts';
 import { veleroDetector } from '../../../restore/detector.ts';
+import { type Guard, guardsOf, type Rights } from '../../../restore/guard.ts';
 
 export type Rehearsal = Awaited<ReturnType<typeof rehearseRestore>>;
 
 export async function rehearseRestore(
-  input: RehearsalInput,
+  input: RehearsalInput & { readonly rightsOf?: (guard: Guard) => Rights | undefined },
   flags: RehearseFlags,
   now: Date,
   onProgress: (done: number, total: number, what: string) => void = () => undefined,
@@ -63,7 +65,7 @@ export async function rehearseRestore(
   const { usable, refused } = usableDefinitions(definitions, input.existing);
   const kept = [...input.existing, ...usable];
   const existing = [...kept, ...input.own.filter((placed) => !isWithoutKind(placed, kept))];
-  const { window, notes } = windowFor(existing, flags, names.namespaceMapping, now);
+  const { window, detectors, notes } = windowFor(existing, flags, names.namespaceMapping, now);
   const user = userOf(`system:serviceaccount:${flags.veleroNamespace}:velero`);
   const assumed = new Set<string>();
   const target = createTarget(
@@ -84,6 +86,7 @@ export async function rehearseRestore(
       problem('Refused', `${groupResourceName(resource)} ${name}`, RESTORER_REFUSED),
     );
   const { items, leftOut, skipped } = selectSome(all, selection, input.refused.length);
+  const guardedOf = beforeReplay(target, items, names);
   const outcomes = await replay(
     target,
     items,
@@ -107,11 +110,28 @@ export async function rehearseRestore(
     now,
   };
   const { findings, violations } = await findingsOf(target, outcomes, options);
+  const guarded = [
+    ...usable.map((placed) => ({
+      ...itemOf(placed, NO_KINDS),
+      oldObject: input.existing.find((one) => isDefinition(one) && nameOf(one) === nameOf(placed))?.object,
+    })),
+    ...guardedOf(outcomes),
+  ];
+  const guards = guardsOf(detectors, [], now).filter(({ principals }) => isPrincipal(principals, user));
+  const guardedAgainst = await Promise.all(
+    guards.map((guard) => guardFindings(guard, guarded, input.rightsOf)),
+  );
   return {
     outcomes,
     violations,
     skipped,
-    findings: [...unread, ...refused, ...(window === undefined ? [] : ownWrites), ...findings],
+    findings: problemsFirst([
+      ...unread,
+      ...refused,
+      ...(window === undefined ? [] : ownWrites),
+      ...guardedAgainst.flat(),
+      ...findings,
+    ]),
     notes: [
       ...input.notes,
       ...notes,
@@ -223,7 +243,7 @@ function windowFor(
   const assumed = `no RestoreDetector in the input: the one of deploy/detectors/velero is assumed for ${namespace}`;
   const none = `no RestoreDetector trusts the namespace ${namespace}, so nothing is deferred`;
   const note = given.length === 0 ? assumed : window === undefined ? none : undefined;
-  return { window, notes: wanted && note !== undefined ? [note] : [] };
+  return { window, detectors, notes: wanted && note !== undefined ? [note] : [] };
 }
 
 export function windowOf(

@@ -4,26 +4,22 @@ import { basename } from 'node:path';
 import { ownNamespace } from '../../../config/config.ts';
 import { parseJson, textIn } from '../../../json/json.ts';
 import { printable } from '../../../json/printable.ts';
-import { withCluster, type UserCluster } from '../../connect.ts';
+import { NEVER, withCluster, type UserCluster } from '../../connect.ts';
 import { isOwn } from '../../review/policies.ts';
 import { hasColours, print, formatJson, formatTable, paint } from '../../terminal/output.ts';
 import { withProgress } from '../../terminal/progress.ts';
 import { newestBackup, type FoundBackup } from '../backup.ts';
 import { dryRun, readEverything, readPolicies, readTarget, type ClusterObjects } from './cluster.ts';
 import { isProblem, problemsFirst, type Finding } from './findings.ts';
-import {
-  checkSources,
-  namesOf,
-  type RehearseFlags,
-  readBackedUp,
-  readGiven,
-  toInput,
-  type RehearsalInput,
-} from './input.ts';
+import { checkSources, namesOf, type RehearseFlags, readBackedUp, readGiven, toInput } from './input.ts';
 import { rehearseRestore, skippedLines, type Rehearsal } from './rehearsal.ts';
 import { messageOf, messageWithCauses } from '../../../json/abort.ts';
 import { createEventRecorder } from '../../../kube/events.ts';
-import { configMaps } from '../../../kube/well-known.ts';
+import { canI } from '../../../kube/access.ts';
+import { configMaps, subjectAccessReviews } from '../../../kube/well-known.ts';
+import type { Guard } from '../../../restore/guard.ts';
+import { createAccessReviews } from '../../../runtime/access-reviews.ts';
+import { rightsOf } from '../../../runtime/webhooks/restore-guard.ts';
 import type { ConfigMap } from '../../../runtime/certificates/ca-bundle.ts';
 import {
   noteOf,
@@ -73,7 +69,7 @@ async function rehearsalOf(backup: ClusterObjects, flags: RehearseFlags): Promis
 const connected = <T>(flags: Parameters<typeof withCluster>[0], use: (cluster: UserCluster) => Promise<T>) =>
   withCluster(flags, 'restore rehearse', use, { parse: parseJson });
 
-const replayed = (input: RehearsalInput, flags: RehearseFlags): Promise<Rehearsal> =>
+const replayed = (input: Parameters<typeof rehearseRestore>[0], flags: RehearseFlags): Promise<Rehearsal> =>
   withProgress((line) =>
     rehearseRestore(input, flags, new Date(), (done, total, what) => {
       line.show({ what, done, total });
@@ -91,10 +87,17 @@ async function rehearsedAgainst(
   const policies = given.policies ?? target.objects.filter(({ object }) => isOwn(object));
   const existing = [...given.existing, ...target.objects.filter(({ object }) => !isOwn(object))];
   const input = toInput(backup, { policies, existing });
+  const { client } = cluster;
+  const mayUser = createAccessReviews(client);
+  const mayAsk = await canI(client, { verb: 'create', ...subjectAccessReviews });
   const { major, minor } = cluster.version;
   const targetVersion = flags.targetVersion ?? (major === 0 ? undefined : `${major}.${minor}`);
   const rehearsal = await replayed(
-    { ...input, notes: [...input.notes, ...target.notes] },
+    {
+      ...input,
+      notes: [...input.notes, ...target.notes],
+      ...(mayAsk ? { rightsOf: (guard: Guard) => rightsOf(guard, { client, mayUser }, NEVER) } : {}),
+    },
     targetVersion === undefined ? flags : { ...flags, targetVersion },
   );
   const namespaces = new Set(

@@ -1,0 +1,64 @@
+/** What the API server itself refuses in restores, and which changes of permissions it leaves to the webhook. */
+import { type Danger, GUARD_ADVICE, GUARDED_KINDS } from '../../api/restore-guard.ts';
+import type { Principal } from '../../api/principals.ts';
+import type { MatchCondition } from '../policy/compiled-policy.ts';
+import { principalExpression, type WebhookRule } from './webhook.ts';
+
+/** Fails closed: nothing would take back permissions that a restore brought while Gatehouse was down. */
+export const GUARD_ENTRY = 'own-guard';
+
+export type GuardedPrincipals = Readonly<Partial<Record<Danger, readonly Principal[]>>>;
+
+/** Labels can add a ClusterRole to others that select it. */
+const SAME_LABELS = ['object, oldObject', 'oldObject, object']
+  .map((pair) => {
+    const [one, other] = pair.split(', ');
+    return `${one}.metadata.?labels.orValue({}).all(key, key.startsWith('velero.io/') || ${one}.metadata.?labels[?key] == ${other}.metadata.?labels[?key])`;
+  })
+  .join(' && ');
+
+const same = (...fields: readonly string[]) =>
+  fields.map((field) => `object.?${field} == oldObject.?${field}`).join(' && ');
+
+const UNCHANGED: Readonly<Record<Danger, string>> = {
+  Permissions: `${same('rules', 'aggregationRule', 'roleRef', 'subjects')} && (request.resource.resource != 'clusterroles' || (${SAME_LABELS}))`,
+  AdmissionObjects: same('webhooks'),
+  CustomResourceDefinitions: same('spec'),
+  APIServices: same('spec'),
+};
+
+/** CEL that is true for an update that changes only metadata. */
+export const unchanged = (danger: Danger): string => `request.operation == 'UPDATE' && ${UNCHANGED[danger]}`;
+
+export function guardRule(danger: Danger): WebhookRule {
+  const [{ group } = { group: '' }] = GUARDED_KINDS[danger];
+  return {
+    apiGroups: [group],
+    apiVersions: ['*'],
+    operations: ['CREATE', 'UPDATE'],
+    resources: GUARDED_KINDS[danger].map(({ resource }) => resource),
+    scope: '*',
+  };
+}
+
+/** @param principals at least one */
+export const guardConditions = (principals: readonly Principal[]): readonly MatchCondition[] => [
+  { name: 'restorer', expression: principalExpression(principals) },
+  { name: 'changes-permissions', expression: `!(${unchanged('Permissions')})` },
+];
+
+/** Permissions depend on other users, whom the API server cannot ask about in an expression. */
+const native = (guarded: GuardedPrincipals) =>
+  (['AdmissionObjects', 'CustomResourceDefinitions', 'APIServices'] as const).flatMap((danger) => {
+    const { [danger]: principals = [] } = guarded;
+    return principals.length === 0 ? [] : [{ danger, principals, rule: guardRule(danger) }];
+  });
+
+export const guardRules = (guarded: GuardedPrincipals) => native(guarded).map(({ rule }) => rule);
+
+export const guardValidations = (guarded: GuardedPrincipals) =>
+  native(guarded).map(({ danger, principals, rule }) => ({
+    expression: `!(request.resource.group in ${JSON.stringify(rule.apiGroups)}) || !(${principalExpression(principals)}) || (${unchanged(danger)})`,
+    message: `spec.guard refuses ${danger} in restores: ${GUARD_ADVICE}`,
+    reason: 'Forbidden',
+  }));
