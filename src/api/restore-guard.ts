@@ -1,12 +1,8 @@
 /** What RestoreDetectors and RestoreWindows keep out of a restore. */
-import type { GroupResource } from '../json/kube-object.ts';
 import { array, object, oneOf, string, type TypeOf } from './schema.ts';
 
 export const RBAC_GROUP = 'rbac.authorization.k8s.io';
 const ADMISSION = 'admissionregistration.k8s.io';
-
-const kinds = (group: string, ...resources: readonly string[]): readonly GroupResource[] =>
-  resources.map((resource) => ({ group, resource }));
 
 export const DANGERS = [
   'Permissions',
@@ -16,22 +12,35 @@ export const DANGERS = [
 ] as const;
 export type Danger = (typeof DANGERS)[number];
 
+interface Kinds {
+  readonly group: string;
+  readonly resources: readonly string[];
+}
+
 /** The kinds that the API server lets a webhook or policy judge. */
-export const GUARDED_KINDS: Readonly<Record<Danger, readonly GroupResource[]>> = {
-  Permissions: kinds(RBAC_GROUP, 'roles', 'clusterroles', 'rolebindings', 'clusterrolebindings'),
-  AdmissionObjects: kinds(ADMISSION, 'mutatingwebhookconfigurations', 'validatingwebhookconfigurations'),
-  CustomResourceDefinitions: kinds('apiextensions.k8s.io', 'customresourcedefinitions'),
-  APIServices: kinds('apiregistration.k8s.io', 'apiservices'),
+export const GUARDED_KINDS: Readonly<Record<Danger, Kinds>> = {
+  Permissions: {
+    group: RBAC_GROUP,
+    resources: ['roles', 'clusterroles', 'rolebindings', 'clusterrolebindings'],
+  },
+  AdmissionObjects: {
+    group: ADMISSION,
+    resources: ['mutatingwebhookconfigurations', 'validatingwebhookconfigurations'],
+  },
+  CustomResourceDefinitions: { group: 'apiextensions.k8s.io', resources: ['customresourcedefinitions'] },
+  APIServices: { group: 'apiregistration.k8s.io', resources: ['apiservices'] },
 };
 
 /** The API server calls no webhook for them, and evaluates no policy that it stores. */
-export const UNGUARDED_KINDS = kinds(
-  ADMISSION,
-  'validatingadmissionpolicies',
-  'validatingadmissionpolicybindings',
-  'mutatingadmissionpolicies',
-  'mutatingadmissionpolicybindings',
-);
+export const UNGUARDED_KINDS: Kinds = {
+  group: ADMISSION,
+  resources: [
+    'validatingadmissionpolicies',
+    'validatingadmissionpolicybindings',
+    'mutatingadmissionpolicies',
+    'mutatingadmissionpolicybindings',
+  ],
+};
 
 export const GUARD_ADVICE = 'exclude it from the restore, or let an administrator apply it';
 

@@ -3,10 +3,10 @@ import { GUARD_ADVICE, RBAC_GROUP, type RestoreGuard } from '../api/restore-guar
 import type { Principal } from '../api/principals.ts';
 import type { RestoreDetector } from '../api/restore-detector.ts';
 import type { RestoreWindow } from '../api/restore-window.ts';
-import { listIn, textIn, uniqueBy, type JsonObject } from '../json/json.ts';
+import { listIn, textIn, type JsonObject } from '../json/json.ts';
 import { groupResourceName, objectKey, type GroupResource } from '../json/kube-object.ts';
 import { isEnabled } from './detector.ts';
-import { restorersIn, windowProblems, windowState } from './window.ts';
+import { isClusterWide, windowProblems, windowState } from './window.ts';
 
 export interface Guard extends RestoreGuard {
   /** For messages, e.g. `RestoreDetector velero`. */
@@ -21,17 +21,12 @@ export function guardsOf(
   now: Date,
 ): readonly Guard[] {
   const isOpen = (window: RestoreWindow) =>
-    windowState(window, now).kind === 'open' && windowProblems(window).length === 0;
-  const guarded = [
-    ...detectors.filter(isEnabled).map((one) => ({ kind: 'RestoreDetector', one, ...one.spec })),
-    ...windows
-      .filter(isOpen)
-      .map((one) => ({ kind: 'RestoreWindow', one, guard: one.spec.guard, principals: restorersIn(one) })),
-  ];
-  return guarded.flatMap(({ kind, one, guard, principals }) =>
-    guard === undefined || principals.length === 0
-      ? []
-      : [{ ...guard, principals, by: `${kind} ${one.metadata.name ?? ''}` }],
+    isClusterWide(window) && windowState(window, now).kind === 'open' && windowProblems(window).length === 0;
+  return [
+    ...detectors.filter(isEnabled).map((one) => ({ kind: 'RestoreDetector', ...one })),
+    ...windows.filter(isOpen).map((one) => ({ kind: 'RestoreWindow', ...one })),
+  ].flatMap(({ kind, metadata, spec: { guard, principals } }) =>
+    guard === undefined ? [] : [{ ...guard, principals, by: `${kind} ${metadata.name ?? ''}` }],
   );
 }
 
@@ -56,8 +51,8 @@ export interface PermissionWrite {
   readonly resource: GroupResource;
   readonly namespace: string | undefined;
   readonly name: string | undefined;
-  readonly object: JsonObject;
-  readonly oldObject: JsonObject | undefined;
+  readonly object: object;
+  readonly oldObject: object | undefined;
 }
 
 /** Each takes a SubjectAccessReview, and the API server waits 10 s. The ClusterRole `admin` grants about half as many. */
@@ -77,7 +72,7 @@ async function excessOf(write: PermissionWrite, rights: Rights): Promise<string 
   return await firstLacking([...listIn(object, 'rules'), ...(collects ? EVERYTHING : [])], namespace, rights);
 }
 
-async function excessOfBinding(object: JsonObject, namespace: string | undefined, rights: Rights) {
+async function excessOfBinding(object: object, namespace: string | undefined, rights: Rights) {
   const resource = textIn(object, 'roleRef', 'kind') === 'Role' ? 'roles' : 'clusterroles';
   const kind = { group: RBAC_GROUP, resource };
   const name = textIn(object, 'roleRef', 'name');
@@ -99,10 +94,12 @@ async function firstLacking(
   namespace: string | undefined,
   { may }: Rights,
 ): Promise<string | undefined> {
-  const all = rules.flatMap((rule) => questionsOf(rule, namespace));
-  const questions = uniqueBy(all, (question) => JSON.stringify(question));
-  if (questions.length > MOST_QUESTIONS)
-    return `grant ${questions.length} permissions, more than the ${MOST_QUESTIONS} that Gatehouse checks`;
+  const questions: Question[] = [];
+  // A role of 1 MB can contain billions of permissions: stop before it fills the memory.
+  for (const question of questionsOf(rules, namespace)) {
+    if (questions.push(question) > MOST_QUESTIONS)
+      return `grant more than ${MOST_QUESTIONS} permissions, the most that Gatehouse checks`;
+  }
   for (let at = 0; at < questions.length; at += AT_ONCE) {
     const some = questions.slice(at, at + AT_ONCE);
     const answers = await Promise.all(some.map(may));
@@ -112,18 +109,20 @@ async function firstLacking(
   return undefined;
 }
 
-function questionsOf(rule: unknown, namespace: string | undefined): readonly Question[] {
-  const texts = (key: string) => listIn(rule, key).filter((one) => typeof one === 'string');
-  const names = texts('resourceNames');
-  const resources = texts('apiGroups').flatMap((group) =>
-    texts('resources').flatMap((full) => {
-      const [resource = '', subresource] = full.split('/', 2);
-      const kind = { group, resource, subresource, namespace };
-      return names.length === 0 ? [kind] : names.map((name) => ({ ...kind, name }));
-    }),
-  );
-  const all = [...resources, ...texts('nonResourceURLs').map((path) => ({ path }))];
-  return texts('verbs').flatMap((verb) => all.map((one) => ({ ...one, verb })));
+function* questionsOf(rules: readonly unknown[], namespace: string | undefined): Generator<Question> {
+  for (const rule of rules) {
+    const texts = (key: string) => listIn(rule, key).filter((one) => typeof one === 'string');
+    const names = texts('resourceNames');
+    for (const verb of texts('verbs')) {
+      for (const path of texts('nonResourceURLs')) yield { verb, path };
+      for (const group of texts('apiGroups'))
+        for (const full of texts('resources')) {
+          const [resource = '', ...rest] = full.split('/');
+          const kind = { verb, group, resource, subresource: rest.join('/'), namespace };
+          for (const name of names.length === 0 ? [undefined] : names) yield { ...kind, name };
+        }
+    }
+  }
 }
 
 function describe(question: Question): string {

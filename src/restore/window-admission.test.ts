@@ -80,6 +80,18 @@ describe('S2: opening a window', () => {
     expect(await said(creation(narrow), true)).toBe('');
   });
 
+  test('with a guard needs permission for the whole cluster', async () => {
+    const include = ['shop'];
+    const principals = [{ group: 'system:serviceaccounts:shop' }];
+    const guarded = window({
+      principals,
+      match: { namespaces: { include } },
+      guard: { refuse: ['APIServices'] },
+    });
+    expect(await said(creation(guarded), 'in namespaces')).toContain('spec.guard: only users who may open');
+    expect(await said(creation(guarded))).toBe('');
+  });
+
   test('has at most 64 namespaces, unless the user may open windows for the whole cluster', async () => {
     const include = Array.from({ length: 65 }, (_, at) => `ns-${at}`);
     const wide = window({ match: { namespaces: { include } } });
@@ -136,6 +148,14 @@ describe('S3: a restorer', () => {
     expect(await said(change(own({ sweep: {} }), approval, VELERO))).toContain('may not write');
     const labelled = own({}, { labels: { 'velero.io/restore-name': 'nightly' } });
     expect(await said(change(own(), labelled, VELERO))).toContain('may not write');
+  });
+
+  test('cannot end a window that guards against it', async () => {
+    const guard = { refuse: ['Permissions'] as const };
+    const guarded = window({ principals: [{ group: 'system:serviceaccounts:velero' }], guard });
+    const closed = { ...guarded, spec: { ...guarded.spec, close: true } };
+    expect(await said(change(guarded, closed, VELERO))).toContain('may not write');
+    expect(await said(change(guarded, closed))).toBe('');
   });
 
   test('is every user in its group, unless the user may open windows for the whole cluster', async () => {

@@ -149,6 +149,7 @@ const HELD: Objection = {
 function principalObjections(window: RestoreWindow): readonly Objection[] {
   if (isClusterWide(window))
     return [{ field: 'metadata.annotations', message: `only Gatehouse sets ${OPENER_SCOPE}: try again` }];
+  if (window.spec.guard !== undefined) return [GUARD_OF_CLUSTER];
   const allowed = restorersIn(window);
   const message =
     `you may open RestoreWindows only in ${namespacesOf(window).join(', ')}: name yourself, or service accounts of ` +
@@ -157,6 +158,14 @@ function principalObjections(window: RestoreWindow): readonly Objection[] {
     allowed.includes(principal) ? [] : [{ field: `spec.principals[${index}]`, message }],
   );
 }
+
+/** Each guard lengthens expressions that all restorers share. */
+const GUARD_OF_CLUSTER: Objection = {
+  field: 'spec.guard',
+  message:
+    'only users who may open RestoreWindows for the whole cluster can set it: remove it, or ask for the verb "open" on ' +
+    'restorewindows.gatehouse.dev for the whole cluster',
+};
 
 const namespacesOf = ({ spec }: RestoreWindow): readonly string[] => [
   ...new Set(spec.match?.namespaces?.include),
@@ -258,12 +267,12 @@ function onlyApproves(before: RestoreWindowSpec['sweep'], after: RestoreWindowSp
   return after?.approved === true && isDeepStrictEqual({ ...before, approved: true }, after);
 }
 
-/** An update that changes nothing comes from a restore of the window itself, whose labels would close it. */
+/** The end would end the guard. An update that changes nothing comes from a restore of the window, whose labels would close it. */
 function onlyEndsWindow({ operation, resource, user, object, oldObject }: OwnKindRequest): boolean {
   if (operation !== 'UPDATE' || resource !== 'restorewindows') return false;
   const [before, after] = [oldObject, object] as readonly (RestoreWindow | undefined)[]; // validated, as above
   if (before === undefined || after === undefined || !isPrincipal(before.spec.principals, user)) return false;
-  if (isDeepStrictEqual(before.spec, after.spec)) return false;
+  if (before.spec.guard !== undefined || isDeepStrictEqual(before.spec, after.spec)) return false;
   const { close, expiresAt } = after.spec;
   const ended = { ...before.spec, expiresAt, ...(close === undefined ? {} : { close }) };
   return changesOf(before.spec, after.spec).length === 0 && isDeepStrictEqual(ended, after.spec);

@@ -51,9 +51,11 @@ test('a user who may open windows for the whole cluster is never locked out', ()
   expect(allows(bob, 'DELETE', 'admissionpolicies', null, {}, false)).toBe(false);
 });
 
-test('a restorer may shorten its own window, and other users are unaffected', () => {
+test('a restorer may shorten its own window without a guard, and other users are unaffected', () => {
   const now = window('2026-11-21T12:00:00Z');
   expect(allows(VELERO, 'UPDATE', 'restorewindows', window('2026-11-21T11:00:00Z'), now)).toBe(true);
+  const guarded = { spec: { ...now.spec, guard: { refuse: ['Permissions'] } } };
+  expect(allows(VELERO, 'UPDATE', 'restorewindows', window('2026-11-21T11:00:00Z'), guarded)).toBe(false);
   expect(allows(ALICE, 'CREATE', 'restorewindows', now, null)).toBe(true);
   expect(allows(ALICE, 'DELETE', 'admissionpolicies', null, {})).toBe(true);
 });

@@ -26,9 +26,10 @@ const RESOURCES = [...WITH_STATUS, 'restorereports', 'uniqueclaims', ...STATUSES
 /** Only Gatehouse writes a status, regardless of the restorer's permissions. The API server omits an empty subresource. */
 const IS_OBJECT = "!has(request.subResource) || request.subResource == ''";
 
-/** A restorer may end its own window earlier. */
+/** A restorer may end its own window earlier, unless that would end a guard against it. */
 const ENDS_WINDOW =
   "request.resource.resource == 'restorewindows' && request.operation == 'UPDATE' && " +
+  '!has(oldObject.spec.guard) && ' +
   'object.spec.principals == oldObject.spec.principals && ' +
   'timestamp(object.spec.expiresAt) <= timestamp(oldObject.spec.expiresAt)';
 

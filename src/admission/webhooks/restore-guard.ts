@@ -1,5 +1,5 @@
 /** What the API server itself refuses in restores, and which changes of permissions it leaves to the webhook. */
-import { type Danger, GUARD_ADVICE, GUARDED_KINDS } from '../../api/restore-guard.ts';
+import { type Danger, DANGERS, GUARD_ADVICE, GUARDED_KINDS } from '../../api/restore-guard.ts';
 import type { Principal } from '../../api/principals.ts';
 import type { MatchCondition } from '../policy/compiled-policy.ts';
 import { principalExpression, type WebhookRule } from './webhook.ts';
@@ -30,16 +30,13 @@ const UNCHANGED: Readonly<Record<Danger, string>> = {
 /** CEL that is true for an update that changes only metadata. */
 export const unchanged = (danger: Danger): string => `request.operation == 'UPDATE' && ${UNCHANGED[danger]}`;
 
-export function guardRule(danger: Danger): WebhookRule {
-  const [{ group } = { group: '' }] = GUARDED_KINDS[danger];
-  return {
-    apiGroups: [group],
-    apiVersions: ['*'],
-    operations: ['CREATE', 'UPDATE'],
-    resources: GUARDED_KINDS[danger].map(({ resource }) => resource),
-    scope: '*',
-  };
-}
+export const guardRule = (danger: Danger): WebhookRule => ({
+  apiGroups: [GUARDED_KINDS[danger].group],
+  apiVersions: ['*'],
+  operations: ['CREATE', 'UPDATE'],
+  resources: GUARDED_KINDS[danger].resources,
+  scope: '*',
+});
 
 /** @param principals at least one */
 export const guardConditions = (principals: readonly Principal[]): readonly MatchCondition[] => [
@@ -48,17 +45,14 @@ export const guardConditions = (principals: readonly Principal[]): readonly Matc
 ];
 
 /** Permissions depend on other users, whom the API server cannot ask about in an expression. */
-const native = (guarded: GuardedPrincipals) =>
-  (['AdmissionObjects', 'CustomResourceDefinitions', 'APIServices'] as const).flatMap((danger) => {
-    const { [danger]: principals = [] } = guarded;
-    return principals.length === 0 ? [] : [{ danger, principals, rule: guardRule(danger) }];
-  });
+const nativeIn = (guarded: GuardedPrincipals) =>
+  DANGERS.filter((danger) => danger !== 'Permissions' && (guarded[danger] ?? []).length > 0);
 
-export const guardRules = (guarded: GuardedPrincipals) => native(guarded).map(({ rule }) => rule);
+export const guardRules = (guarded: GuardedPrincipals) => nativeIn(guarded).map(guardRule);
 
 export const guardValidations = (guarded: GuardedPrincipals) =>
-  native(guarded).map(({ danger, principals, rule }) => ({
-    expression: `!(request.resource.group in ${JSON.stringify(rule.apiGroups)}) || !(${principalExpression(principals)}) || (${unchanged(danger)})`,
+  nativeIn(guarded).map((danger) => ({
+    expression: `request.resource.group != '${GUARDED_KINDS[danger].group}' || !(${principalExpression(guarded[danger] ?? [])}) || (${unchanged(danger)})`,
     message: `spec.guard refuses ${danger} in restores: ${GUARD_ADVICE}`,
     reason: 'Forbidden',
   }));

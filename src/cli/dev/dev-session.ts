@@ -107,7 +107,7 @@ function sessionAccess(
           pathToken: paths.current() ?? '',
           restorers: restorersOf(detectors.store),
           pauses: pausesOf(windows.store, detectors.store),
-          guarded: guardedPrincipals({ detectors, windows }, serverClock.now()).Permissions ?? [],
+          guarded: guardedPrincipals(windows.store, detectors.store, serverClock.now()).Permissions ?? [],
         },
         handlers.all,
       );

@@ -8,6 +8,7 @@ import { unwatched, watch, type WatchContext, type Watched } from '../watch.ts';
 import type { Principal } from '../../api/principals.ts';
 import type { GuardedPrincipals } from '../../admission/webhooks/restore-guard.ts';
 import { type Danger, DANGERS } from '../../api/restore-guard.ts';
+import { stringifyJson, uniqueBy } from '../../json/json.ts';
 import type { Store } from '../../kube/store.ts';
 import type { WebhookTarget } from '../../admission/webhooks/webhook.ts';
 import { kindOf } from '../../restore/quiesce/plan.ts';
@@ -64,12 +65,15 @@ export function pausesOf(
 }
 
 /** The restorers that a guard limits now. */
-export function guardedPrincipals({ detectors, windows }: RestoreKinds, now: Date): GuardedPrincipals {
-  const guards = guardsOf(detectors.store.list(), windows.store.list(), now);
-  const limited = (danger: Danger) => guards.filter(({ refuse }) => refuse.includes(danger));
-  return Object.fromEntries(
-    DANGERS.map((danger) => [danger, limited(danger).flatMap(({ principals }) => principals)]),
-  );
+export function guardedPrincipals(
+  windows: Pick<Store<RestoreWindow>, 'list'>,
+  detectors: Pick<Store<RestoreDetector>, 'list'>,
+  now: Date,
+): GuardedPrincipals {
+  const guards = guardsOf(detectors.list(), windows.list(), now);
+  const limited = (danger: Danger) =>
+    guards.flatMap(({ refuse, principals }) => (refuse.includes(danger) ? principals : []));
+  return Object.fromEntries(DANGERS.map((danger) => [danger, uniqueBy(limited(danger), stringifyJson)]));
 }
 
 export function startRehearsalFigures(context: Context, signal: AbortSignal): void {

@@ -4,7 +4,8 @@ import { requestOf } from '../../../test/support/admission/handler.ts';
 import { containing, createCluster, NEVER, silent } from '../../../test/support/runtime/fixtures.ts';
 import { installationOwner } from '../../admission/webhooks/installation-owner.ts';
 import { OWN_KINDS_POLICY_NAME } from '../../admission/webhooks/protect-own-kinds.ts';
-import type { GuardedPrincipals } from '../../admission/webhooks/restore-guard.ts';
+import type { RestoreGuard } from '../../api/restore-guard.ts';
+import type { RestoreWindow } from '../../api/restore-window.ts';
 import type { Principal } from '../../api/principals.ts';
 import type { AccessQuestion } from '../../kube/access.ts';
 import { validatingAdmissionPolicies, validatingAdmissionPolicyBindings } from '../../kube/well-known.ts';
@@ -119,8 +120,9 @@ test('the policy and the binding that protect our own kinds are created once, re
     return restorers.length === 0 ? [] : [{ metadata: { name: 'velero' }, spec }];
   };
   const detectors = { list };
-  let guarded: GuardedPrincipals = {};
-  const parts = { client, detectors, guarded: () => guarded, installation, now: () => NOW, log: silent };
+  let open: readonly RestoreWindow[] = [];
+  const windows = { list: () => open };
+  const parts = { client, windows, detectors, installation, now: () => NOW, log: silent };
   /** Returns how often each of them was written so far. */
   const reconcile = async (): Promise<readonly number[]> => {
     await createProtectOwnKindsReconciler(parts)('', NEVER);
@@ -133,10 +135,15 @@ test('the policy and the binding that protect our own kinds are created once, re
   restorers = [{ user: 'k10' }];
   expect(await reconcile()).toEqual([3, 1]);
   restorers = [];
-  guarded = { APIServices: [{ user: 'k10' }] }; // of a window
+  open = [guarding({ refuse: ['APIServices'] })];
   expect(await reconcile()).toEqual([4, 1]);
-  guarded = { Permissions: [{ user: 'k10' }] };
+  open = [guarding({ refuse: ['Permissions'] })];
   await reconcile();
   await reconcile();
   expect(KINDS.flatMap((kind) => objects(kind).list())).toEqual([]);
+});
+
+const guarding = (guard: RestoreGuard): RestoreWindow => ({
+  metadata: { name: 'drill', annotations: { 'gatehouse.dev/opener-scope': 'Cluster' } },
+  spec: { principals: [{ user: 'k10' }], expiresAt: '2026-11-21T13:00:00Z', guard },
 });

@@ -27,7 +27,7 @@ import {
   type OwnKindsPolicy,
 } from '../../admission/webhooks/protect-own-kinds.ts';
 import { ownedBy } from '../../admission/webhooks/installation-owner.ts';
-import { type GuardedPrincipals, guardRules } from '../../admission/webhooks/restore-guard.ts';
+import { guardRules } from '../../admission/webhooks/restore-guard.ts';
 import type { OwnerReference } from '../../json/kube-object.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Log } from '../../log.ts';
@@ -180,7 +180,7 @@ const CHANGING_MS = 1_000;
 interface ProtectOwnKindsOptions {
   readonly client: Pick<KubeClient, 'get' | 'create' | 'replace' | 'delete'>;
   readonly detectors: Pick<Store<RestoreDetector>, 'list'>;
-  readonly guarded: () => GuardedPrincipals;
+  readonly windows: Pick<Store<RestoreWindow>, 'list'>;
   readonly installation: Pick<Installation, 'owner' | 'obstacle' | 'withOwner' | 'isChanging'>;
   readonly now: () => Date;
   readonly log: Log;
@@ -188,7 +188,7 @@ interface ProtectOwnKindsOptions {
 
 /** On the leader: keeps restorers from writing Gatehouse's own kinds, even while no replica runs. */
 export function createProtectOwnKindsReconciler(options: ProtectOwnKindsOptions): Reconcile {
-  const { client, detectors, guarded, installation, now, log } = options;
+  const { client, windows, detectors, installation, now, log } = options;
   const ensure = async (
     part: Part,
     desired: PartObject,
@@ -225,9 +225,9 @@ export function createProtectOwnKindsReconciler(options: ProtectOwnKindsOptions)
   return async (_key, signal) => {
     const restorers = restorersOf(detectors);
     const owner = await installation.owner(signal);
-    const guards = guarded();
-    const isNeeded = restorers.length > 0 || guardRules(guards).length > 0;
-    const desired = isNeeded ? ownKindsPolicy(restorers, guards) : undefined;
+    const guarded = guardedPrincipals(windows, detectors, now());
+    const isNeeded = restorers.length > 0 || guardRules(guarded).length > 0;
+    const desired = isNeeded ? ownKindsPolicy(restorers, guarded) : undefined;
     for (const part of ['policy', 'binding'] as const) {
       if (desired === undefined) await remove(part, signal);
       else await ensure(part, desired[part], owner, signal);
@@ -238,16 +238,14 @@ export function createProtectOwnKindsReconciler(options: ProtectOwnKindsOptions)
 
 export function startProtectOwnKinds(
   context: Context,
-  kinds: RestoreKinds,
+  { windows, detectors }: RestoreKinds,
   installation: Installation,
   signal: AbortSignal,
 ): { readonly stopped: Promise<void> } {
   const { client, config, serverClock, log } = context;
   if (config.without.includes('restores')) return { stopped: Promise.resolve() };
-  const { detectors, windows } = kinds;
-  const { now } = serverClock;
-  const guarded = () => guardedPrincipals(kinds, now());
-  const options = { client, detectors: detectors.store, guarded, installation, now, log };
+  const stores = { windows: windows.store, detectors: detectors.store };
+  const options = { client, ...stores, installation, now: serverClock.now, log };
   const reconcile = createProtectOwnKindsReconciler(options);
   const on = [detectors.onChange, windows.onChange, installation.onChange];
   const running = { name: 'guard-policy', key: OWN_KINDS_POLICY_NAME, on, reconcile };

@@ -1,6 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { NO_RELEASES } from '../../admission/native/release.ts';
-import type { Principal } from '../../api/principals.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { rulesOf } from '../../admission/webhooks/webhook-configurations.ts';
 import {
@@ -33,7 +32,6 @@ const atStart = {
   pathToken: '' as string | undefined,
   owner: installationOwner('1'),
   serverNow: now,
-  guarded: [] as readonly Principal[],
 };
 
 const cluster = createCluster();
@@ -62,7 +60,6 @@ const reconcile = (client: Partial<Client> = {}) =>
     client: { ...cluster.client, ...client },
     windows: { list: () => [] },
     detectors: { list: () => [] },
-    guarded: () => given.guarded,
     awaited: () => rulesOf(given.awaited),
     waitsFor: () => Promise.resolve(undefined),
     installation: {

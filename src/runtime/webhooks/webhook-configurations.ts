@@ -16,7 +16,6 @@ import {
   type InstalledRules,
 } from '../../admission/webhooks/webhook-configurations.ts';
 import type { WebhookConfiguration } from '../../admission/webhooks/webhook.ts';
-import type { Principal } from '../../api/principals.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import type { OwnerReference } from '../../json/kube-object.ts';
@@ -52,7 +51,6 @@ export interface WebhookConfigurationsOptions {
   readonly target: ReturnType<typeof configurationTarget>;
   readonly windows: Pick<Store<RestoreWindow>, 'list'>;
   readonly detectors: Pick<Store<RestoreDetector>, 'list'>;
-  readonly guarded: () => readonly Principal[];
   /** The rules of policies that remain in force until their successors are installed. */
   readonly awaited: () => InstalledRules;
   readonly waitsFor: (signal: AbortSignal) => Promise<string | undefined>;
@@ -81,7 +79,8 @@ export function createWebhookConfigurationsReconciler(options: WebhookConfigurat
     const owner = await options.installation.owner(signal);
     const restorers = restorersOf(detectors);
     const pauses = pausesOf(options.windows, detectors);
-    const wanted = { ...target, caBundle, pathToken, restorers, pauses, guarded: options.guarded() };
+    const guarded = guardedPrincipals(options.windows, detectors, serverNow()).Permissions ?? [];
+    const wanted = { ...target, caBundle, pathToken, restorers, pauses, guarded };
     const policies = options.policies();
     const { mutating, validating } = webhookConfigurations(policies, wanted, handlers, releaseOf);
     const results = await Promise.allSettled([
@@ -214,7 +213,6 @@ export function startWebhookConfigurations(
         target,
         windows: windows.store,
         detectors: detectors.store,
-        guarded: () => guardedPrincipals({ detectors, windows }, serverClock.now()).Permissions ?? [],
         awaited: registry.awaited,
         waitsFor,
         installation,

@@ -1,4 +1,5 @@
 /** The flags of `gatehouse restore rehearse`, and the objects that they name. */
+import type { Guard, Rights } from '../../../restore/guard.ts';
 import { statSync } from 'node:fs';
 
 import type { NormalSelector } from '../../../json/label-selector.ts';
@@ -119,7 +120,10 @@ interface InputFlags {
   readonly existing?: readonly string[];
 }
 
-export type RehearsalInput = ReturnType<typeof toInput>;
+export type RehearsalInput = ReturnType<typeof toInput> & {
+  /** Absent without a cluster to ask. */
+  readonly rightsOf?: (guard: Guard) => Rights | undefined;
+};
 
 export async function readBackedUp(path: string): Promise<ClusterObjects> {
   if (statSync(path, { throwIfNoEntry: false }) === undefined)

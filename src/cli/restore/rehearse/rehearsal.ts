@@ -32,19 +32,19 @@ import {
   type RehearseFlags,
 } from './input.ts';
 import { findingsOf, problem, problemsFirst } from './findings.ts';
-import { beforeReplay, guardFindings } from './guarded.ts';
+import { guardFindings } from './guarded.ts';
 import { namespacesIn, replay, createTarget } from './replay.ts';
 import type { RestoreWindow } from '../../../api/restore-window.ts';
 import { ACCOUNTS_OF, isPrincipal } from '../../../api/principals.ts';
 import { detectedWindow } from '../../../restore/detected-window.ts';
 import { mappedNamespace, repairedDefinition } from '../../../restore/backup/restored-object.ts';
 import { veleroDetector } from '../../../restore/detector.ts';
-import { type Guard, guardsOf, type Rights } from '../../../restore/guard.ts';
+import { guardsOf } from '../../../restore/guard.ts';
 
 export type Rehearsal = Awaited<ReturnType<typeof rehearseRestore>>;
 
 export async function rehearseRestore(
-  input: RehearsalInput & { readonly rightsOf?: (guard: Guard) => Rights | undefined },
+  input: RehearsalInput,
   flags: RehearseFlags,
   now: Date,
   onProgress: (done: number, total: number, what: string) => void = () => undefined,
@@ -86,7 +86,6 @@ export async function rehearseRestore(
       problem('Refused', `${groupResourceName(resource)} ${name}`, RESTORER_REFUSED),
     );
   const { items, leftOut, skipped } = selectSome(all, selection, input.refused.length);
-  const guardedOf = beforeReplay(target, items, names);
   const outcomes = await replay(
     target,
     items,
@@ -110,17 +109,15 @@ export async function rehearseRestore(
     now,
   };
   const { findings, violations } = await findingsOf(target, outcomes, options);
-  const guarded = [
+  const writes = [
     ...usable.map((placed) => ({
       ...itemOf(placed, NO_KINDS),
       oldObject: input.existing.find((one) => isDefinition(one) && nameOf(one) === nameOf(placed))?.object,
     })),
-    ...guardedOf(outcomes),
+    ...target.writes,
   ];
   const guards = guardsOf(detectors, [], now).filter(({ principals }) => isPrincipal(principals, user));
-  const guardedAgainst = await Promise.all(
-    guards.map((guard) => guardFindings(guard, guarded, input.rightsOf)),
-  );
+  const guarded = await guardFindings(guards, writes, input.rightsOf);
   return {
     outcomes,
     violations,
@@ -129,7 +126,7 @@ export async function rehearseRestore(
       ...unread,
       ...refused,
       ...(window === undefined ? [] : ownWrites),
-      ...guardedAgainst.flat(),
+      ...guarded,
       ...findings,
     ]),
     notes: [

@@ -11,7 +11,15 @@ import { withProgress } from '../../terminal/progress.ts';
 import { newestBackup, type FoundBackup } from '../backup.ts';
 import { dryRun, readEverything, readPolicies, readTarget, type ClusterObjects } from './cluster.ts';
 import { isProblem, problemsFirst, type Finding } from './findings.ts';
-import { checkSources, namesOf, type RehearseFlags, readBackedUp, readGiven, toInput } from './input.ts';
+import {
+  checkSources,
+  namesOf,
+  type RehearseFlags,
+  readBackedUp,
+  readGiven,
+  toInput,
+  type RehearsalInput,
+} from './input.ts';
 import { rehearseRestore, skippedLines, type Rehearsal } from './rehearsal.ts';
 import { messageOf, messageWithCauses } from '../../../json/abort.ts';
 import { createEventRecorder } from '../../../kube/events.ts';
@@ -69,7 +77,7 @@ async function rehearsalOf(backup: ClusterObjects, flags: RehearseFlags): Promis
 const connected = <T>(flags: Parameters<typeof withCluster>[0], use: (cluster: UserCluster) => Promise<T>) =>
   withCluster(flags, 'restore rehearse', use, { parse: parseJson });
 
-const replayed = (input: Parameters<typeof rehearseRestore>[0], flags: RehearseFlags): Promise<Rehearsal> =>
+const replayed = (input: RehearsalInput, flags: RehearseFlags): Promise<Rehearsal> =>
   withProgress((line) =>
     rehearseRestore(input, flags, new Date(), (done, total, what) => {
       line.show({ what, done, total });

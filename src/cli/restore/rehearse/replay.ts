@@ -31,6 +31,7 @@ import {
   type RestoreNames,
 } from '../../../restore/backup/restored-object.ts';
 import { mergeInto } from '../../../json/merge-patch.ts';
+import type { StoredWrite } from './guarded.ts';
 
 type Written =
   | { readonly kind: 'stored'; readonly deferred: string }
@@ -60,9 +61,11 @@ export function createTarget(
     else contents.put(refOf(type, stored), stored);
     index.add(type, stored);
   };
+  const writes: StoredWrite[] = [];
   return {
     kinds,
     contents,
+    writes,
     policies,
     world,
     hasNamespace,
@@ -88,7 +91,10 @@ export function createTarget(
         const write: Write = { type, operation, user, object: decoded, old };
         const result = await api.mutate(write, calls(view, record));
         await api.validate(write, result?.prepared, calls(view, record));
-        if (result !== undefined) store(type, result.prepared, old);
+        if (result !== undefined) {
+          store(type, result.prepared, old);
+          writes.push({ ...refOf(type, decoded), resource: type, object: result.prepared, oldObject: old });
+        }
         return { kind: 'stored', deferred: [...(record.annotations.get('deferred') ?? [])].join(', ') };
       } catch (error) {
         if (!(error instanceof ApiFailure)) throw error;
