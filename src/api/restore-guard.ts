@@ -12,35 +12,24 @@ export const DANGERS = [
 ] as const;
 export type Danger = (typeof DANGERS)[number];
 
-interface Kinds {
-  readonly group: string;
-  readonly resources: readonly string[];
-}
+const kinds = (group: string, ...resources: readonly string[]) => ({ group, resources });
 
 /** The kinds that the API server lets a webhook or policy judge. */
-export const GUARDED_KINDS: Readonly<Record<Danger, Kinds>> = {
-  Permissions: {
-    group: RBAC_GROUP,
-    resources: ['roles', 'clusterroles', 'rolebindings', 'clusterrolebindings'],
-  },
-  AdmissionObjects: {
-    group: ADMISSION,
-    resources: ['mutatingwebhookconfigurations', 'validatingwebhookconfigurations'],
-  },
-  CustomResourceDefinitions: { group: 'apiextensions.k8s.io', resources: ['customresourcedefinitions'] },
-  APIServices: { group: 'apiregistration.k8s.io', resources: ['apiservices'] },
+export const GUARDED_KINDS: Readonly<Record<Danger, ReturnType<typeof kinds>>> = {
+  Permissions: kinds(RBAC_GROUP, 'roles', 'clusterroles', 'rolebindings', 'clusterrolebindings'),
+  AdmissionObjects: kinds(ADMISSION, 'mutatingwebhookconfigurations', 'validatingwebhookconfigurations'),
+  CustomResourceDefinitions: kinds('apiextensions.k8s.io', 'customresourcedefinitions'),
+  APIServices: kinds('apiregistration.k8s.io', 'apiservices'),
 };
 
 /** The API server calls no webhook for them, and evaluates no policy that it stores. */
-export const UNGUARDED_KINDS: Kinds = {
-  group: ADMISSION,
-  resources: [
-    'validatingadmissionpolicies',
-    'validatingadmissionpolicybindings',
-    'mutatingadmissionpolicies',
-    'mutatingadmissionpolicybindings',
-  ],
-};
+export const UNGUARDED_KINDS = kinds(
+  ADMISSION,
+  'validatingadmissionpolicies',
+  'validatingadmissionpolicybindings',
+  'mutatingadmissionpolicies',
+  'mutatingadmissionpolicybindings',
+);
 
 export const GUARD_ADVICE = 'exclude it from the restore, or let an administrator apply it';
 

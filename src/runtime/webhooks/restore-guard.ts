@@ -1,4 +1,6 @@
 /** Decides which changes of permissions a restore may bring. */
+import { isDeepStrictEqual } from 'node:util';
+
 import { ALLOWED, denied, FORBIDDEN, type Decision } from '../../admission/review/decision.ts';
 import type { AdmissionRequest } from '../../admission/review/request.ts';
 import { isPrincipal } from '../../api/principals.ts';
@@ -30,36 +32,34 @@ export function createRestoreGuards({ client, mayUser, windows, detectors }: Sou
     ]);
     return guardsOf(ofDetectors.items, ofWindows.items, now());
   };
-  const judge = async (guards: readonly Guard[], request: AdmissionRequest, signal: AbortSignal) => {
-    const { object = {}, resource, namespace, name, oldObject, userInfo } = request;
-    const limiting = guards.filter(
-      ({ refuse, principals }) => refuse.includes('Permissions') && isPrincipal(principals, userInfo),
-    );
-    const write = { resource, namespace, name, object, oldObject };
-    const problems = await Promise.all(
-      limiting.map((guard) => guardProblem(write, guard, rightsOf(guard, { client, mayUser }, signal))),
-    );
-    return { isLimited: limiting.length > 0, problem: problems.find((one) => one !== undefined) };
-  };
-  return async (request: AdmissionRequest, signal: AbortSignal): Promise<Decision> => {
-    try {
-      const known = await judge(
-        guardsOf(detectors.store.list(), windows.store.list(), now()),
-        request,
-        signal,
+  const decide = async (request: AdmissionRequest, signal: AbortSignal): Promise<Decision> => {
+    const { object = {}, userInfo } = request;
+    const limiting = (guards: readonly Guard[]) =>
+      guards.filter(
+        ({ refuse, principals }) => refuse.includes('Permissions') && isPrincipal(principals, userInfo),
       );
-      if (known.isLimited && known.problem === undefined) return ALLOWED;
-      // The entry exists because of a guard that this replica may not have seen yet.
-      const { problem } = await judge(await readGuards(signal), request, signal);
-      return problem === undefined ? ALLOWED : denied(FORBIDDEN, problem);
-    } catch (cause) {
-      return {
-        kind: 'retry',
-        message: 'could not check which permissions a restore may bring: try again',
-        cause,
-      };
-    }
+    const judge = async (guards: readonly Guard[]) => {
+      const problems = await Promise.all(
+        guards.map((guard) =>
+          guardProblem({ ...request, object }, guard, rightsOf(guard, { client, mayUser }, signal)),
+        ),
+      );
+      return problems.find((one) => one !== undefined);
+    };
+    const known = limiting(guardsOf(detectors.store.list(), windows.store.list(), now()));
+    const found = await judge(known);
+    if (known.length > 0 && found === undefined) return ALLOWED;
+    // This replica may not have seen the guard yet that the entry is for, or its end.
+    const live = limiting(await readGuards(signal));
+    const problem = isDeepStrictEqual(known, live) ? found : await judge(live);
+    return problem === undefined ? ALLOWED : denied(FORBIDDEN, problem);
   };
+  return (request: AdmissionRequest, signal: AbortSignal): Promise<Decision> =>
+    decide(request, signal).catch((cause: unknown) => ({
+      kind: 'retry',
+      message: 'could not check which permissions a restore may bring: try again',
+      cause,
+    }));
 }
 
 /** Undefined if the guard names no user. */
