@@ -9,13 +9,10 @@ import {
 } from '../../../api/restore-guard.ts';
 import { compileCel } from '../../../cel/cel.ts';
 import { type GroupResource, groupResourceName, objectKey } from '../../../json/kube-object.ts';
-import { type Guard, guardProblem, type PermissionWrite } from '../../../restore/guard.ts';
+import { type Guard, guardProblem } from '../../../restore/guard.ts';
 import { type Finding, note, problem } from './findings.ts';
 import type { RehearsalInput } from './input.ts';
-
-export interface StoredWrite extends PermissionWrite {
-  readonly name: string;
-}
+import type { StoredWrite } from './replay.ts';
 
 export async function guardFindings(
   guards: readonly Guard[],

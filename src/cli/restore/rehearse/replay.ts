@@ -31,11 +31,15 @@ import {
   type RestoreNames,
 } from '../../../restore/backup/restored-object.ts';
 import { mergeInto } from '../../../json/merge-patch.ts';
-import type { StoredWrite } from './guarded.ts';
+import type { PermissionWrite } from '../../../restore/guard.ts';
 
 type Written =
   | { readonly kind: 'stored'; readonly deferred: string }
   | { readonly kind: 'refused'; readonly message: string };
+
+export interface StoredWrite extends PermissionWrite {
+  readonly name: string;
+}
 
 export type Target = ReturnType<typeof createTarget>;
 
