@@ -9,7 +9,9 @@ import { clusterAdmin } from '../../src/cli/sandbox/tour-objects.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { KubeClient } from '../../src/kube/client.ts';
 import {
+  apiServices,
   clusterRoles,
+  customResourceDefinitions,
   roles,
   validatingAdmissionPolicies,
   validatingWebhookConfigurations,
@@ -31,18 +33,6 @@ import { VELERO } from '../support/velero-client.ts';
 
 const RBAC = 'rbac.authorization.k8s.io';
 const TOOL = 'system:serviceaccount:tools:restore';
-const CRDS = {
-  ...clusterRoles,
-  group: 'apiextensions.k8s.io',
-  resource: 'customresourcedefinitions',
-  kind: 'CustomResourceDefinition',
-};
-const API_SERVICES = {
-  ...clusterRoles,
-  group: 'apiregistration.k8s.io',
-  resource: 'apiservices',
-  kind: 'APIService',
-};
 const SECRETS = { apiGroups: [''], resources: ['secrets'], verbs: ['get'] };
 const CONFIG = { apiGroups: [''], resources: ['configmaps'], verbs: ['get', 'list'] };
 
@@ -78,17 +68,12 @@ beforeAll(async () => {
       const [role = {}, binding = {}] = grant('readers', [], [CONFIG], 'team-a');
       const subjects = [{ apiGroup: RBAC, kind: 'Group', name: 'team-a' }];
       const members: KubeObject = Object.assign(binding, { subjects });
-      const bind = {
-        apiGroups: [RBAC],
-        resources: ['clusterroles'],
-        resourceNames: ['view'],
-        verbs: ['bind'],
-      };
+      const view = { resources: ['clusterroles'], resourceNames: ['view'] };
       await fresh.apply(
         clusterAdmin('velero', VELERO.user),
         clusterAdmin('tool', TOOL),
         ...grant('alice', ['alice'], [open]),
-        ...grant('alice-binds', ['alice'], [bind], 'team-a'),
+        ...grant('alice-binds', ['alice'], [{ apiGroups: [RBAC], ...view, verbs: ['bind'] }], 'team-a'),
         bindingTo('ClusterRole', 'admin', { name: 'alice', namespace: 'team-b' }),
         role,
         members,
@@ -105,7 +90,9 @@ beforeAll(async () => {
     (await outcomeOf(velero.create(CLUSTER_ROLE_BINDINGS, forged, { dryRun: true }))).includes('guard'),
   );
   await eventually('CRDs are refused', async () =>
-    (await outcomeOf(velero.create(CRDS, crd('probes'), { dryRun: true }))).includes('spec.guard'),
+    (await outcomeOf(velero.create(customResourceDefinitions, crd('probes'), { dryRun: true }))).includes(
+      'spec.guard',
+    ),
   );
 });
 
@@ -140,7 +127,7 @@ describe('permissions beyond those of the user in rightsOf', () => {
     expect(said).toContain('exclude it from the restore');
   });
 
-  test('are refused in updates, and a label that adds a role to others counts', async () => {
+  test('are refused in updates and by apply, and a label that adds a role to others counts', async () => {
     const patch = (change: object) =>
       outcomeOf(velero.patchMerge(clusterRoles, { name: 'powerful' }, change, { dryRun: true }));
     expect(await patch({ rules: [escalate] })).toContain('lacks permission to');
@@ -148,6 +135,14 @@ describe('permissions beyond those of the user in rightsOf', () => {
     expect(await patch({ metadata: { labels } })).toContain('get secrets');
     expect(await patch({ metadata: { labels: { 'velero.io/restore-name': 'r' } } })).toBe('allowed');
     expect(await patch({ rules: [SECRETS] })).toBe('allowed');
+    const subjects = [{ apiGroup: RBAC, kind: 'User', name: 'mallory' }];
+    const rebound = velero.patchMerge(CLUSTER_ROLE_BINDINGS, { name: 'tool' }, { subjects });
+    expect(await outcomeOf(rebound)).toContain('* *.*');
+    const applied = velero.apply(roles, roleIn('applied', [SECRETS]), {
+      fieldManager: 'velero',
+      force: true,
+    });
+    expect(await outcomeOf(applied)).toContain('get secrets');
   });
 });
 
@@ -171,9 +166,15 @@ describe('other objects', () => {
   const first = { spec: { versionPriority: 1 } };
 
   test.each([
-    ['CustomResourceDefinitions', CRDS, crd('news'), { name: 'olds.example.com' }, shortNames],
+    [
+      'CustomResourceDefinitions',
+      customResourceDefinitions,
+      crd('news'),
+      { name: 'olds.example.com' },
+      shortNames,
+    ],
     ['AdmissionObjects', validatingWebhookConfigurations, webhooks, { name: 'gatehouse' }, { webhooks: [] }],
-    ['APIServices', API_SERVICES, apiService, { name: 'v1.apps' }, first],
+    ['APIServices', apiServices, apiService, { name: 'v1.apps' }, first],
   ])('are refused, and updates of their metadata pass: %s', async (what, kind, object, ref, change) => {
     const message = `spec.guard refuses ${what} in restores: exclude`;
     const patch = (by: KubeClient, body: object) =>
@@ -211,12 +212,17 @@ describe('the guard of a window', () => {
     );
     expect(await byTool(roleIn('w', [CONFIG]))).toBe('allowed');
     await eventually('CRDs are refused', async () =>
-      (await outcomeOf(tool.create(CRDS, crd('probes'), { dryRun: true }))).includes('spec.guard'),
+      (await outcomeOf(tool.create(customResourceDefinitions, crd('probes'), { dryRun: true }))).includes(
+        'spec.guard',
+      ),
     );
     const looser = { spec: { guard: { refuse: ['APIServices'] } } };
     const change = alice.patchMerge<RestoreWindow>(RESTORE_WINDOWS, { name: 'drill' }, looser);
     expect(await outcomeOf(change)).toContain('it cannot be changed');
-    await alice.patchMerge(RESTORE_WINDOWS, { name: 'drill' }, { spec: { close: true } });
+    const close = (by: KubeClient) =>
+      by.patchMerge<RestoreWindow>(RESTORE_WINDOWS, { name: 'drill' }, { spec: { close: true } });
+    expect(await outcomeOf(close(tool))).toContain('a restorer may not write');
+    await close(alice);
     await eventually('the guard has ended', async () => (await byTool(secret)) === 'allowed');
   });
 });
@@ -234,7 +240,9 @@ test('without rightsOf, a detector refuses every new permission', async () => {
 // This test comes last: it ends the replica.
 test('while no replica answers, the guard refuses, and updates of metadata pass', async () => {
   await replica.program.stop(15_000);
-  expect(await outcomeOf(velero.create(CRDS, crd('late')))).toContain('spec.guard refuses');
+  expect(await outcomeOf(velero.create(customResourceDefinitions, crd('late')))).toContain(
+    'spec.guard refuses',
+  );
   expect(await outcomeOf(velero.create(roles, roleIn('late', [CONFIG])))).toContain('failed calling webhook');
   const labels = { metadata: { labels: { a: 'b' } } };
   expect(await outcomeOf(velero.patchMerge(roles, { namespace: 'team-a', name: 'restored' }, labels))).toBe(
