@@ -61,10 +61,11 @@ const AT_ONCE = 32;
 
 /** A permission that the user lacks, like the API server's check for escalation. */
 async function excessOf(write: PermissionWrite, rights: Rights): Promise<string | undefined> {
-  const { resource, namespace, name, object, oldObject } = write;
-  if (resource.resource.endsWith('bindings')) return await excessOfBinding(object, namespace, rights);
+  const { namespace, name, object, oldObject } = write;
+  const { group, resource } = write.resource;
+  if (resource.endsWith('bindings')) return await excessOfBinding(object, namespace, rights);
   const existing = oldObject === undefined ? undefined : name;
-  if (await rights.may({ ...resource, verb: 'escalate', namespace, name: existing })) return undefined;
+  if (await rights.may({ group, resource, verb: 'escalate', namespace, name: existing })) return undefined;
   // A role that collects other roles may acquire any rule.
   const collects = [object, oldObject].some(
     (one) => listIn(one, 'aggregationRule', 'clusterRoleSelectors').length > 0,
