@@ -290,8 +290,10 @@ function compare(
   if (webhook.warnings.length > 0) totals.warned += 1;
   if (dead !== undefined && Object.keys(webhook.audit).length > 0) totals.noted += 1;
   if (request.method === 'DELETE') totals.deletions += 1;
-  const isDeadAlike = (other: Verdict) => isAlike(webhook, other) && isNotedAlike(webhook, other, notesFirst);
-  if (isAlike(webhook, alive) && (dead === undefined || isLeft || isDeadAlike(dead))) return;
+  const isDeadAlike = (other: Verdict) =>
+    isAlike(webhook, other, true) && isNotedAlike(webhook, other, notesFirst);
+  if (isAlike(webhook, alive, dead !== undefined) && (dead === undefined || isLeft || isDeadAlike(dead)))
+    return;
   totals.differences += 1;
   console.log(`DIFFERENCE ${where}: ${JSON.stringify({ request, ...verdicts, spec })}`);
 }

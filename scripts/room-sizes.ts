@@ -15,7 +15,7 @@ export interface RoomSize {
 export const LIMITS = {
   product: { lines: 90_500, files: 640 },
   /** Tests, benchmarks and scripts. */
-  tests: { lines: 99_000 },
+  tests: { lines: 99_500 },
   rooms: { admission: 16_500, cli: 13_000, machinery: 11_500, runtime: 18_000, sandbox: 6_500 },
 } as const;
 

@@ -99,8 +99,11 @@ export function isNotedAlike(
   return isUnasked || isDeepStrictEqual(webhook, isPart ? { ...server, violations: all } : server);
 }
 
-/** Apart from the audit annotations. If the API server cannot evaluate an expression, it answers 422, and the webhook 403. */
-export function isAlike(webhook: Verdict, other: Verdict): boolean {
+/**
+ * Apart from the audit annotations. If the API server cannot evaluate an expression, it answers 422, and the webhook 403.
+ * @param isWhole whether the API server enforces all checks: it asks no webhook for a warning after its own refusal
+ */
+export function isAlike(webhook: Verdict, other: Verdict, isWhole: boolean): boolean {
   if (webhook.by !== 'webhook' || other.by !== 'compiled')
     return isDeepStrictEqual(webhook, { ...other, audit: webhook.audit });
   const [cause = ''] = other.causes;
@@ -108,7 +111,9 @@ export function isAlike(webhook: Verdict, other: Verdict): boolean {
   return (
     webhook.causes.includes(cause) &&
     (!isOnlyOne || webhook.code === other.code) &&
-    isDeepStrictEqual(webhook.warnings, other.warnings)
+    (isWhole
+      ? isDeepStrictEqual(webhook.warnings, other.warnings)
+      : other.warnings.every((one) => webhook.warnings.includes(one)))
   );
 }
 
