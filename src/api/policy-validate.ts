@@ -58,7 +58,7 @@ const rule = t.object('A condition in CEL.', {
   ),
   'message?': t.string('The message of the refusal: what is wrong and what to do.'),
   'messageExpression?': t.string(
-    'CEL that returns the message. If it fails or returns an empty string, message is used.',
+    'CEL that returns the message. If it fails, or the result is empty or has line breaks or invisible characters, message is used.',
   ),
   'reason?': t.oneOf('The reason in the status of the refusal, the same as for ValidatingAdmissionPolicy.', [
     'Unauthorized',

@@ -3,7 +3,7 @@ import { MUTATION_MESSAGES } from '../../cel/compile/compiler.ts';
 import { trimSpace } from '../../cel/library/text.ts';
 import type { CompiledPolicy, CompiledRule } from '../policy/compiled-policy.ts';
 import { KEEP } from '../policy/immutable/immutable.ts';
-import { fixedMessage, LONGEST_MADE_MESSAGE } from '../policy/rules/rules.ts';
+import { fixedMessage, LONGEST_MADE_MESSAGE, UNPRINTABLE } from '../policy/rules/rules.ts';
 import { AUTHORIZER, NAMES, typesOf } from '../policy/expressions/compile-expression.ts';
 import { type CompiledExpression, variablesOf, withVariables } from '../policy/expressions/expression.ts';
 import {
@@ -135,10 +135,10 @@ function validationOf(policy: CompiledPolicy, rule: CompiledRule): Validation {
 
 const HERE = '\u0000';
 
-/** Like the webhook, uses the fixed message if this one is blank, not a string, or longer than the limit. */
+/** Like the webhook, uses the fixed message if this one is blank, unprintable, not a string, or longer than the limit. */
 function messageFor({ program }: CompiledExpression, around: string): string {
   const [before = '', after = ''] = around.split(HERE).map((part) => JSON.stringify(part));
-  const isUsable = `said != '' && !said.contains('\\n') && bytes(said).size() <= ${LONGEST_MADE_MESSAGE}`;
+  const isUsable = `said != '' && bytes(said).size() <= ${LONGEST_MADE_MESSAGE} && !said.matches(r'${UNPRINTABLE}')`;
   return (
     `[dyn(${program.expression}\n)].map(said, type(said) == string ? string(said).trim() : '')` +
     `.map(said, ${isUsable} ? ${before} + said + ${after} : '')[0]`

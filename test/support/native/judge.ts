@@ -96,8 +96,19 @@ export function isNotedAlike(
   const isPart = first && noted !== '' && (all === 'too long' || all.includes(noted));
   // The API server asks no webhook about an operation that no check needs, and still notes the exceptions.
   const isUnasked = Object.keys(webhook).length === 0 && Object.keys(server).join() === 'exceptions';
-  return isUnasked || isDeepStrictEqual(webhook, isPart ? { ...server, violations: all } : server);
+  return (
+    isUnasked || isDeepStrictEqual(alike(webhook), alike(isPart ? { ...server, violations: all } : server))
+  );
 }
+
+/** The API server annotates a number that a user wrote as 1e18 as `1e+18`, though it stores an integer. */
+const alike = (audit: Verdict['audit']) =>
+  Object.fromEntries(
+    Object.entries(audit).map(([key, text]) => [
+      key,
+      /^-?\d[\d.]*(e\+\d+)?$/.test(text) ? Number(text) : text,
+    ]),
+  );
 
 /**
  * Apart from the audit annotations. If the API server cannot evaluate an expression, it answers 422, and the webhook 403.

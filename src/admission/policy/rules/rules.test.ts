@@ -56,6 +56,9 @@ describe('a rule', () => {
     ['fails', 'object.spec.nothing'],
     ['is empty', '"  "'],
     ['has nothing but the spaces of Go', '"\\u0085"'],
+    ['has a line break', '"two\\nlines"'],
+    ['has a control character', '"a\\u0000b"'],
+    ['has a character that turns the direction', '"a\\u202eb"'],
   ])('uses its message if its messageExpression %s', async (_what, messageExpression) => {
     const decision = await decide(rule('false', { message: 'never', messageExpression }));
     expect(messageOf(decision)).toBe('never (policy servers)');

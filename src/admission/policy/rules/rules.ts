@@ -147,8 +147,11 @@ function messageOf(rule: CompiledRule, evaluate: Evaluate): string {
 /** The longest result of a messageExpression, in bytes: the API server allows 5 KiB, with the names around it. */
 export const LONGEST_MADE_MESSAGE = 4096;
 
+/** Line breaks, control and invisible characters. The API server omits warnings with some of them. */
+export const UNPRINTABLE = String.raw`[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]`;
+
 const isUsable = (text: string): boolean =>
-  text !== '' && !text.includes('\n') && Buffer.byteLength(text) <= LONGEST_MADE_MESSAGE;
+  text !== '' && Buffer.byteLength(text) <= LONGEST_MADE_MESSAGE && !new RegExp(UNPRINTABLE, 'u').test(text);
 
 export const fixedMessage = ({ message, expression }: CompiledRule): string =>
   message ?? `does not satisfy ${expression.program.expression.replace(/\s+/g, ' ')}`;
