@@ -120,6 +120,46 @@ test('--against compares with the objects of the target, and tries each new obje
   expect(ran.code).toBe(1);
 });
 
+test('each of two objects passes a dry run, but a ResourceQuota has room for one', async () => {
+  await createNamespace(cluster, 'capped');
+  const quotas = {
+    group: '',
+    version: 'v1',
+    resource: 'resourcequotas',
+    kind: 'ResourceQuota',
+    namespaced: true,
+  };
+  const hard = { configmaps: '2' };
+  const metadata = { namespace: 'capped', name: 'caps' };
+  const quota = await cluster.admin.create(quotas, {
+    apiVersion: 'v1',
+    kind: 'ResourceQuota',
+    metadata,
+    spec: { hard },
+  });
+  await cluster.admin.replaceStatus(quotas, { ...quota, status: { hard, used: { configmaps: '1' } } });
+  const map = (name: string) => ({
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { namespace: 'capped', name },
+  });
+  writeFiles(folder, {
+    'capped/a.json': JSON.stringify(map('a')),
+    'capped/b.json': JSON.stringify(map('b')),
+  });
+  const ran = await rehearse('capped', '--against', cluster.plane.kubeconfig('admin'));
+  const { findings } = printedBy(ran);
+  expect(findings.filter(({ object }) => object.startsWith('configmaps'))).toEqual([
+    {
+      severity: 'problem',
+      reason: 'OverQuota',
+      object: 'configmaps capped/b',
+      message:
+        'resourcequotas capped/caps refuses it, because the sum exceeds configmaps 2: raise the quota before the restore',
+    },
+  ]);
+});
+
 test('a dry run is in the version of the backup, even if the target prefers another version', async () => {
   const racks = resourceOf('infra.example.com', 'racks', 'Rack');
   const version = (name: string, storage: boolean, required: readonly string[]) =>

@@ -60,6 +60,7 @@ interface Scene {
   readonly existing?: readonly JsonObject[];
   readonly unread?: RehearsalInput['unread'];
   readonly flags?: Partial<RehearseFlags>;
+  readonly dryRun?: NonNullable<RehearsalInput['dryRun']>;
 }
 
 export async function rehearsed({
@@ -69,9 +70,13 @@ export async function rehearsed({
   existing = CRDS,
   unread = [],
   flags = {},
+  dryRun = () => Promise.resolve([]),
 }: Scene) {
   const { findings, outcomes, notes } = await rehearseRestore(
-    toInput({ objects: read, notes: [], unread }, { policies: placed(own), existing: placed(existing) }),
+    {
+      ...toInput({ objects: read, notes: [], unread }, { policies: placed(own), existing: placed(existing) }),
+      dryRun,
+    },
     {
       namespaceMappings: [],
       existingResourcePolicy: 'none',

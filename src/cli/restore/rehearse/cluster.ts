@@ -75,6 +75,7 @@ const OWN_KINDS = ['admissionpolicies', 'conversionpolicies', 'policyexceptions'
 const ALWAYS = [
   { group: '', resource: 'namespaces' },
   { group: '', resource: 'services' },
+  { group: '', resource: 'resourcequotas' },
   { group: 'apiregistration.k8s.io', resource: 'apiservices' },
   { group: 'apiextensions.k8s.io', resource: 'customresourcedefinitions' },
   { group: 'admissionregistration.k8s.io', resource: 'mutatingwebhookconfigurations' },

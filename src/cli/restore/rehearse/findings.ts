@@ -36,6 +36,7 @@ type Reason =
   | 'Refused'
   | 'NotServed'
   | 'Incomplete'
+  | 'OverQuota'
   | 'OwnerNotLinked'
   | 'OwnerNotRecorded'
   | 'WebhookUnreachable'

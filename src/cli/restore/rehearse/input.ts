@@ -18,6 +18,8 @@ import { isDefinition, type Kinds } from '../../review/kinds.ts';
 import { type PlacedObject, readInputs, UnusableInput } from '../../review/input.ts';
 import { isOwn } from '../../review/policies.ts';
 import type { BackedUpObject, ClusterObjects } from './cluster.ts';
+import type { Finding } from './findings.ts';
+import type { Outcome } from './replay.ts';
 import { isVeleroBackup, readBackup } from '../backup.ts';
 
 export interface RehearseFlags extends ClusterFlags, InputFlags, Omit<SelectionOptions, 'selector'> {
@@ -123,6 +125,7 @@ interface InputFlags {
 export type RehearsalInput = ReturnType<typeof toInput> & {
   /** Absent without a cluster to ask. */
   readonly rightsOf?: (guard: Guard) => Rights | undefined;
+  readonly dryRun?: (outcomes: readonly Outcome[]) => Promise<readonly Finding[]>;
 };
 
 export async function readBackedUp(path: string): Promise<ClusterObjects> {

@@ -464,3 +464,120 @@ describe('the guard of the detector', () => {
     ]);
   });
 });
+
+describe('ResourceQuotas', () => {
+  const quota = (hard: JsonObject, more: JsonObject = {}) => ({
+    apiVersion: 'v1',
+    kind: 'ResourceQuota',
+    metadata: { namespace: 'east', name: 'caps' },
+    spec: { hard },
+    ...more,
+  });
+  const stored = (hard: JsonObject, used: JsonObject) => quota(hard, { status: { hard, used } });
+  const core = (kind: string, name: string, spec: JsonObject = {}) => ({
+    apiVersion: 'v1',
+    kind,
+    metadata: { namespace: 'east', name },
+    spec,
+  });
+  const pod = (name: string, resources: JsonObject, ofPod: JsonObject = {}) =>
+    core('Pod', name, {
+      containers: [
+        { name: 'a', image: 'a', resources },
+        { name: 'b', image: 'b', resources },
+      ],
+      ...ofPod,
+    });
+  const claim = (name: string, storage: string) =>
+    core('PersistentVolumeClaim', name, {
+      accessModes: ['ReadWriteOnce'],
+      storageClassName: 'fast',
+      resources: { requests: { storage } },
+    });
+  const shops = 'count/shops.shop.example.com';
+  const refusal = (what: string, sum: string) =>
+    `problem OverQuota ${what}: resourcequotas east/caps refuses it, because the sum exceeds ${sum}: raise the quota before the restore`;
+
+  test.each<[string, JsonObject, JsonObject, readonly JsonObject[], readonly string[]]>([
+    [
+      'counts custom objects',
+      { [shops]: '3' },
+      { [shops]: '1' },
+      [shop('a'), shop('b'), shop('c')],
+      [refusal('shops.shop.example.com east/c', `${shops} 3`)],
+    ],
+    ['has room for all', { [shops]: '4' }, { [shops]: '1' }, [shop('a'), shop('b'), shop('c')], []],
+    [
+      'does not count other namespaces',
+      { [shops]: '1' },
+      { [shops]: '0' },
+      [shop('a'), shop('b', {}, { namespace: 'west' })],
+      [],
+    ],
+    [
+      'counts core objects',
+      { secrets: '2' },
+      { secrets: '1' },
+      [core('Secret', 'a'), core('Secret', 'b')],
+      [refusal('secrets east/b', 'secrets 2')],
+    ],
+    [
+      'adds storage, and a smaller claim still fits',
+      { 'requests.storage': '10Gi' },
+      { 'requests.storage': '1Gi' },
+      [claim('a', '5Gi'), claim('b', '5Gi'), claim('c', '4Gi')],
+      [refusal('persistentvolumeclaims east/b', 'requests.storage 10Gi')],
+    ],
+    [
+      'adds the storage of a class',
+      {
+        'fast.storageclass.storage.k8s.io/requests.storage': '1Gi',
+        'slow.storageclass.storage.k8s.io/requests.storage': '0',
+      },
+      {},
+      [claim('a', '2Gi')],
+      [refusal('persistentvolumeclaims east/a', 'fast.storageclass.storage.k8s.io/requests.storage 1Gi')],
+    ],
+    [
+      'adds the requests of containers, which default to their limits',
+      { cpu: '1', 'limits.memory': '1Gi' },
+      {},
+      [pod('a', { limits: { cpu: '300m' } }), pod('b', { requests: { cpu: '250m' } })],
+      [refusal('pods east/b', 'cpu 1')],
+    ],
+    [
+      'takes the limits of a Pod instead of those of its containers',
+      { 'limits.memory': '1Gi' },
+      {},
+      [pod('a', { limits: { memory: '1Gi' } }, { resources: { limits: { memory: '1Gi' } } })],
+      [],
+    ],
+  ])('a quota of the target %s', async (_what, hard, used, backup, expected) => {
+    const { lines } = await rehearsed({ backup, existing: [...CRDS, stored(hard, used)] });
+    expect(lines).toEqual(expected);
+  });
+
+  const doubtful = `note OverQuota shops.shop.example.com east/b: resourcequotas east/caps may refuse it, because the sum exceeds ${shops} 1: raise the quota before the restore`;
+
+  test('a quota with scopes, or one that is restored before the objects, is a note', async () => {
+    const scoped = quota({}, { spec: { hard: { [shops]: '1' }, scopes: ['NotTerminating'] } });
+    const backup = [shop('a'), shop('b')];
+    expect(await linesOf({ backup, existing: [...CRDS, scoped] })).toEqual([doubtful]);
+    expect(await linesOf({ backup: [quota({ [shops]: '1' }), ...backup] })).toEqual([doubtful]);
+  });
+
+  test('a quota that is restored after the objects refuses none', async () => {
+    const backup = [quota({ secrets: '1' }), core('Secret', 'a'), core('Secret', 'b')];
+    expect(await linesOf({ backup })).toEqual([]);
+  });
+
+  test('an object that a dry run refuses uses nothing', async () => {
+    const scene = {
+      backup: [shop('a'), shop('b'), shop('c')],
+      existing: [...CRDS, stored({ [shops]: '2' }, {})],
+    };
+    const refused = problem('Refused', 'shops.shop.example.com east/a', 'no');
+    const { lines } = await rehearsed({ ...scene, dryRun: () => Promise.resolve([refused]) });
+    expect(lines).toEqual(['problem Refused shops.shop.example.com east/a: no']);
+  });
+});

@@ -31,8 +31,9 @@ import {
   selectionOf,
   type RehearseFlags,
 } from './input.ts';
-import { findingsOf, problem, problemsFirst } from './findings.ts';
+import { findingsOf, isProblem, problem, problemsFirst } from './findings.ts';
 import { guardFindings } from './guarded.ts';
+import { quotaFindings } from './quotas.ts';
 import { namespacesIn, replay, createTarget } from './replay.ts';
 import type { RestoreWindow } from '../../../api/restore-window.ts';
 import { ACCOUNTS_OF, isPrincipal } from '../../../api/principals.ts';
@@ -116,6 +117,8 @@ export async function rehearseRestore(
     })),
     ...target.writes,
   ];
+  const tried = (await input.dryRun?.(outcomes)) ?? [];
+  const refusedThere = new Set(tried.filter(isProblem).map(({ object }) => object));
   const guards = guardsOf(detectors, [], now).filter(({ principals }) => isPrincipal(principals, user));
   const guarded = await guardFindings(guards, writes, input.rightsOf);
   return {
@@ -128,6 +131,8 @@ export async function rehearseRestore(
       ...(window === undefined ? [] : ownWrites),
       ...guarded,
       ...findings,
+      ...tried,
+      ...quotaFindings(target, refusedThere),
     ]),
     notes: [
       ...input.notes,

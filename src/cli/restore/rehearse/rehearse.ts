@@ -100,21 +100,21 @@ async function rehearsedAgainst(
   const mayAsk = await canI(client, { verb: 'create', ...subjectAccessReviews });
   const { major, minor } = cluster.version;
   const targetVersion = flags.targetVersion ?? (major === 0 ? undefined : `${major}.${minor}`);
-  const rehearsal = await replayed(
-    {
-      ...input,
-      notes: [...input.notes, ...target.notes],
-      ...(mayAsk ? { rightsOf: (guard: Guard) => rightsOf(guard, { client, mayUser }, NEVER) } : {}),
-    },
-    targetVersion === undefined ? flags : { ...flags, targetVersion },
-  );
   const namespaces = new Set(
     existing
       .filter(({ object }) => textIn(object, 'kind') === 'Namespace')
       .map(({ object }) => textIn(object, 'metadata', 'name')),
   );
-  const refused = await dryRun(cluster, rehearsal.outcomes, (name) => namespaces.has(name), namesOf(flags));
-  return { ...rehearsal, findings: problemsFirst([...target.unread, ...rehearsal.findings, ...refused]) };
+  const rehearsal = await replayed(
+    {
+      ...input,
+      notes: [...input.notes, ...target.notes],
+      dryRun: (outcomes) => dryRun(cluster, outcomes, (name) => namespaces.has(name), namesOf(flags)),
+      ...(mayAsk ? { rightsOf: (guard: Guard) => rightsOf(guard, { client, mayUser }, NEVER) } : {}),
+    },
+    targetVersion === undefined ? flags : { ...flags, targetVersion },
+  );
+  return { ...rehearsal, findings: problemsFirst([...target.unread, ...rehearsal.findings]) };
 }
 
 const COMPONENT = 'deploy/components/restore-rehearsal';
