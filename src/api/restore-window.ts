@@ -193,7 +193,7 @@ const status = t.object(
     'currentSweep?': currentSweep,
     'lastSweep?': lastSweep,
     'violations?': t.object('Violations that still exist.', {
-      total: total('Number of violations.'),
+      'total?': total('Number of violations; absent if none was found and a kind could not be read.'),
       'byPolicy?': t.countMap('Number of violations by policy.'),
       items: t.array('The first 50; RestoreReports list the rest.', violation, { maxItems: 50 }),
     }),

@@ -3,7 +3,6 @@ import type { AdmissionPolicy } from '../api/admission-policy.ts';
 import type { RestoreWindow } from '../api/restore-window.ts';
 import type { AccessSubject } from '../kube/access.ts';
 import { createClient } from '../kube/client.ts';
-import { knownViolations } from '../restore/report.ts';
 import { windowState } from '../restore/window.ts';
 import { createAccessReviews, createAccessAnswers } from '../runtime/access-reviews.ts';
 import { createClaims, createNamespaceCheck, createIntents } from '../runtime/claims/claims.ts';
@@ -204,6 +203,6 @@ function figuresOf(window: RestoreWindow, now: Date): RestoreWindowFigures {
     source: spec.source?.type ?? 'Manual',
     open: windowState(window, now).kind === 'open',
     expiresAt: new Date(spec.expiresAt).getTime() / 1_000,
-    violations: knownViolations(status),
+    violations: status?.violations?.total,
   };
 }

@@ -27,6 +27,7 @@ export function toSweepStatus(
   const violations = withDates(result, before?.items ?? []);
   const items = violations.slice(0, MAX_STATUS_ITEMS);
   const clean = violations.length + unreadable.length + (relink?.failed ?? 0) === 0;
+  const isKnown = violations.length > 0 || unreadable.length === 0;
   return {
     phase:
       closedAt === undefined
@@ -42,17 +43,12 @@ export function toSweepStatus(
       objectsScanned: result.objectsScanned,
       interim,
     },
-    violations: { total: violations.length, byPolicy: countByPolicy(violations), items },
+    violations: {
+      ...(isKnown ? { total: violations.length } : {}),
+      byPolicy: countByPolicy(violations),
+      items,
+    },
   };
-}
-
-/** Undefined if unknown: before the first sweep, or if a sweep could not read a kind and found nothing in the others. */
-export function knownViolations(status: RestoreWindowStatus | undefined): number | undefined {
-  const total = status?.violations?.total;
-  const isIncomplete = status?.conditions?.some(
-    (one) => one.type === 'SweepComplete' && one.status === 'False',
-  );
-  return total === 0 && isIncomplete === true ? undefined : total;
 }
 
 export function withDates(

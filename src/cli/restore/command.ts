@@ -27,7 +27,7 @@ Examples:
   gatehouse restore close nightly --wait                                     after the restore; waits for the report
 
 Exit code: 0 success, 1 refused or failed (close --wait, status --watch: or violations remain; rehearse: problems found),
-2 wrong usage (rehearse: or nothing was rehearsed, or a part could not be read).`;
+2 wrong usage, or unknown because a kind could not be read (rehearse: or nothing was rehearsed).`;
 
 function addOpen(restore: Command): void {
   addClusterFlags(restore.command('open [name]'))

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 
 import { ApiError } from '../../kube/api-error.ts';
 import type { RestoreWindow, RestoreWindowStatus } from '../../api/restore-window.ts';
-import { describeClosing, hintFor, isFinal } from './restore.ts';
+import { describeClosing, exitCodeOf, hintFor, isFinal } from './restore.ts';
 
 const WINDOWS = '/apis/gatehouse.dev/v1alpha1/restorewindows';
 
@@ -56,4 +56,17 @@ test('a report is final after the final sweep', () => {
   expect(isFinal(window({ ...sweep(true), phase: 'Settling' }))).toBe(false);
   expect(isFinal(window({ ...sweep(true), phase: 'Completed' }))).toBe(false);
   expect(isFinal(window({ ...sweep(false), phase: 'CompletedWithViolations' }))).toBe(true);
+});
+
+test.each<[0 | 1 | 2, string, RestoreWindowStatus]>([
+  [0, 'a clean report', { phase: 'Completed', violations: { total: 0, items: [] } }],
+  [1, 'a violation', { phase: 'CompletedWithViolations', violations: { total: 1, items: [] } }],
+  [
+    1,
+    'an owner that was not linked',
+    { phase: 'CompletedWithViolations', violations: { total: 0, items: [] } },
+  ],
+  [2, 'a sweep that could not read', { phase: 'CompletedWithViolations', violations: { items: [] } }],
+])('exit code %i: %s', (code, _what, status) => {
+  expect(exitCodeOf(window(status))).toBe(code);
 });

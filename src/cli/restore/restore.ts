@@ -209,11 +209,16 @@ async function showFinalReport(
     }),
   );
   await showWindow(cluster, final ?? (await readWindow(cluster, name)), format);
-  if (final !== undefined) return final.status?.phase === 'Completed' ? 0 : 1;
+  if (final !== undefined) return exitCodeOf(final);
   return failed(
     `no final report within ${timeout}. Run gatehouse restore status ${name} again later, and check the pods of ` +
       'Gatehouse (namespace gatehouse-system by default)',
   );
+}
+
+export function exitCodeOf({ status }: RestoreWindow): ExitCode {
+  if (status?.phase === 'Completed') return 0;
+  return status?.violations?.total === undefined ? 2 : 1;
 }
 
 /** The interim sweep does not count: admitted writes may still arrive after it. */

@@ -149,7 +149,11 @@ test('owner references are shown with their result and how to approve them', () 
   expect(shown({ requireApprovalToLink: true, approved: true })).not.toContain('restore approve');
 });
 
-const unread = { ...swept(0, []), ...conditioned('SweepComplete', 'KindUnreadable', 'racks: 403') };
+const unread = {
+  ...swept(0, []),
+  violations: { items: [] },
+  ...conditioned('SweepComplete', 'KindUnreadable', 'racks: 403'),
+};
 
 test('a sweep that could not read a kind and found nothing has an unknown number of violations', () => {
   expect(formatList([drill(unread)], 'table')).toMatch(/ unknown +–$/m);

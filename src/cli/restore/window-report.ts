@@ -5,7 +5,6 @@ import { uniqueBy } from '../../json/json.ts';
 import { objectKey } from '../../json/kube-object.ts';
 import type { RelinkItem, RestoreReport } from '../../api/restore-findings.ts';
 import type { RestoreWindow, Violation } from '../../api/restore-window.ts';
-import { knownViolations } from '../../restore/report.ts';
 import { OPENED_BY } from '../../restore/window.ts';
 import type { OutputFormat } from '../terminal/options.ts';
 import { formatData, formatTable, type Row } from '../terminal/output.ts';
@@ -24,7 +23,7 @@ export function summaryOf({ metadata, spec, status }: RestoreWindow) {
     expiresAt: spec.expiresAt,
     closedAt: status?.closedAt,
     closeReason: status?.closeReason,
-    violations: knownViolations(status),
+    violations: status?.violations?.total,
     relinked: status?.relink?.linked,
   };
 }

@@ -149,17 +149,18 @@ export async function reportSweep(
   const { status = {} } = window;
   const before = status.conditions?.find(({ type }) => type === 'IntegrityVerified');
   const known = status.violations?.items ?? [];
+  const after = toSweepStatus(result, { ...status, ...found });
   const reports = toReports(name, withDates(result, known), relinked?.items ?? []);
   await writeReports(window, reports, writer.client, signal);
   await updateStatus(
     window,
-    { ...toSweepStatus(result, { ...status, ...found }), ...found },
+    { ...after, ...found },
     [complete, verified, ...(relink === undefined ? [] : [relinkCondition(relink)])],
     writer,
     signal,
   );
   writer.log.info({ window: name, violations: violations.length, objectsScanned, interim }, 'swept');
-  if (before?.reason !== verified.reason || status.violations?.total !== violations.length) {
+  if (before?.reason !== verified.reason || status.violations?.total !== after.violations.total) {
     const type = violations.length > 0 || unreadable.length > 0 ? 'Warning' : 'Normal';
     announce(window, type, verified.reason, verified.message, writer.record);
   }
