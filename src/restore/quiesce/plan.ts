@@ -189,14 +189,15 @@ export function encodeRecord(
   return stringifyJson({ ...others, ...optional, mac });
 }
 
-/** `foreign`: another installation or a user has written it. */
+/** `foreign`: another installation or a user has written it, or somebody has removed it and left the label. */
 function readRecord(
   kind: GroupResource,
   object: KubeObject,
   sign: Sign,
 ): QuiesceRecord | 'foreign' | undefined {
-  const text: unknown = object.metadata?.annotations?.[QUIESCE_ANNOTATION];
-  if (text === undefined) return undefined;
+  const { annotations, labels } = object.metadata ?? {};
+  const text: unknown = annotations?.[QUIESCE_ANNOTATION];
+  if (text === undefined) return labels?.[QUIESCE_LABEL] === undefined ? undefined : 'foreign';
   const value = typeof text === 'string' && text.length <= MAX_LENGTH ? jsonIn(text) : undefined;
   if (!isJsonObject(value)) return 'foreign';
   const { path, set = null, times, made = 0 } = value;

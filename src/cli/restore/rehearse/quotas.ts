@@ -2,7 +2,7 @@
 import type { CelQuantity } from '../../../cel/library/define.ts';
 import { addQuantities, compareQuantities, parseQuantity } from '../../../cel/library/quantity.ts';
 import { isJsonObject, listIn, objectIn, textIn } from '../../../json/json.ts';
-import { groupResourceName, type KubeObject, objectKey } from '../../../json/kube-object.ts';
+import { groupResourceName, type KubeObject } from '../../../json/kube-object.ts';
 import { describeItem } from '../../../restore/backup/selection.ts';
 import { type Finding, note, problem } from './findings.ts';
 import type { StoredWrite, Target } from './replay.ts';

@@ -227,4 +227,16 @@ describe('a record that is', () => {
     expect([replicas(), state()?.reason]).toEqual([0, 'Undone']);
     expect(state()?.message).toContain('app: another');
   });
+
+  test('removed while the label remains is reported during the window and after it', async () => {
+    await begin();
+    cluster.put(DEPLOYMENTS, { name: 'app', labels: { ...labels, ...gatehouse } }, { replicas: 0 });
+    await pass();
+    expect(state()).toMatchObject({ status: 'False', reason: 'ForeignRecord' });
+    await end();
+    expect([replicas(), state()?.reason]).toEqual([0, 'Undone']);
+    expect(state()?.message).toContain(
+      'app: another installation has paused them, or their record was changed or removed',
+    );
+  });
 });

@@ -380,7 +380,7 @@ function pauseCondition(outcome: Outcome, world: QuiesceWorld): ConditionUpdate 
 }
 
 const foreignMessage = (objects: readonly string[]): string =>
-  `${someOf([...new Set(objects)])}: another installation has paused them, or their record was changed: set the field after the restore`;
+  `${someOf([...new Set(objects)])}: another installation has paused them, or their record was changed or removed: after the restore, set the field and remove ${QUIESCE_LABEL}`;
 
 function undoCondition(outcome: Outcome, world: QuiesceWorld): ConditionUpdate {
   const problem = problemOf(outcome, world);
