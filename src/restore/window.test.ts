@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { RestoreWindow, RestoreWindowSpec, RestoreWindowStatus } from '../api/restore-window.ts';
 import {
+  mayRestoreIn,
   openedForCluster,
   OPENED_BY,
   openWindowsFor,
@@ -99,4 +100,18 @@ describe('a requester', () => {
     const elsewhere = window({ match: { namespaces: { include: ['store'] } } });
     expect(openWindowsFor([narrow, elsewhere, wide], velero, PLACE, now)).toEqual([narrow, wide]);
   });
+});
+
+test('a window that a user opened for namespaces restores only there', () => {
+  const spec = { match: { namespaces: { include: ['shop'] } } };
+  const tenants = { ...window(spec), metadata: { name: 'tenant' } };
+  const places = (one: RestoreWindow) =>
+    ['shop', 'spa', undefined].filter((place) => mayRestoreIn(one, place));
+  expect(places(tenants)).toEqual(['shop']);
+  for (const one of [
+    window(spec),
+    { ...window(), metadata: {} },
+    window({ ...spec, source: { type: 'Detector' } }),
+  ])
+    expect(places(one)).toEqual(['shop', 'spa', undefined]);
 });

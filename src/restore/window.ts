@@ -142,6 +142,12 @@ export const OPENER_SCOPE = 'gatehouse.dev/opener-scope';
 export const isClusterWide = ({ metadata, spec }: RestoreWindow): boolean =>
   spec.source?.type === 'Detector' || metadata.annotations?.[OPENER_SCOPE] === 'Cluster';
 
+/** Whether the restore may write there, so that a missing object may still come back. */
+export function mayRestoreIn(window: RestoreWindow, namespace: string | undefined): boolean {
+  const { include = [] } = window.spec.match?.namespaces ?? {};
+  return isClusterWide(window) || include.length === 0 || include.some((one) => one === namespace);
+}
+
 /** In namespaces: the opener, and the service accounts there. */
 export function restorersIn(window: RestoreWindow): readonly Principal[] {
   const { metadata, spec } = window;

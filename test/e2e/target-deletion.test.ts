@@ -189,6 +189,31 @@ test('nothing is deleted while a RestoreWindow is open, and not at all if the re
   expect(await find('w5')).toBeDefined();
 });
 
+test('the RestoreWindow of a tenant holds back the objects in its namespace, and no others', async () => {
+  await createNamespace(cluster, 'spa');
+  const windows = { apiGroups: ['gatehouse.dev'], resources: ['restorewindows'] };
+  await cluster.apply(
+    ...grant('tenant', ['carol'], [{ ...windows, verbs: ['create'] }]),
+    ...grant('tenant', ['carol'], [{ ...windows, verbs: ['open'] }], 'spa'),
+  );
+  const carol = cluster.impersonate({ user: 'carol', groups: ['system:authenticated'] });
+  await dc('fra6');
+  await put('in-shop', 'fra6');
+  const inSpa = { namespace: 'spa', name: 'in-spa' };
+  await cluster.admin.create(SERVERS, server('spa', 'in-spa', 'fra6'));
+  const principals = [{ group: 'system:serviceaccounts:spa' }];
+  await carol.create(
+    RESTORE_WINDOWS,
+    restoreWindow('tenant', { principals, match: { namespaces: { include: ['spa'] } } }),
+  );
+  await removeDc('fra6');
+  await gone('in-shop');
+  await seeUnfinished('RestoreWindow "tenant"');
+  expect(await cluster.admin.get(SERVERS, inSpa)).toBeDefined();
+  await cluster.admin.patchMerge(RESTORE_WINDOWS, { name: 'tenant' }, { spec: { close: true } });
+  await untilGone(cluster, SERVERS, inSpa, 90_000);
+});
+
 test('a target that disappears without an admitted deletion deletes nothing', async () => {
   const forged = {
     metadata: { name: 'deleted.0000', labels: { 'gatehouse.dev/deletion': '' } },

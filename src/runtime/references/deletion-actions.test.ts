@@ -14,6 +14,8 @@ import type { Progress } from './deletion-progress.ts';
 import type { AccessQuestion } from '../../kube/access.ts';
 import { createActionAccess } from './action-access.ts';
 
+type Restores = Awaited<ReturnType<DeletionActionsOptions['restoresInProgress']>>;
+const everywhere = () => true;
 const START = Date.parse('2026-11-27T12:00:00Z');
 const prove = (text: string) => createHmac('sha256', 'key').update(text).digest('base64url');
 const dc = (name: string) => ({ group: GROUP, resource: 'datacenters', namespace: undefined, name });
@@ -25,7 +27,7 @@ let stored: Map<string, KubeObject>;
 let policies: CompiledPolicy[];
 /** The spec of the policy in the API server. */
 let spec: object | undefined;
-let restore: { readonly window: string; readonly since: number } | undefined;
+let restore: Restores[number] | undefined;
 let written: string[];
 let progress: Progress[];
 let listed: boolean;
@@ -95,7 +97,7 @@ function leader(change: Partial<DeletionActionsOptions> = {}) {
     prove,
     governed: { referrers: () => (listed ? known : undefined) },
     world: { read: live, confirm: live },
-    restoreInProgress: () => Promise.resolve(restore),
+    restoresInProgress: () => Promise.resolve(restore === undefined ? [] : [restore]),
     write,
     onProgress: (one) => progress.push(one),
     now: () => new Date(now),
@@ -139,7 +141,11 @@ describe('nothing is deleted', () => {
     ['while the target exists; the record expires', 0, () => put(dc('fra1'), {})],
     ['while the target waits for finalizers', 1, () => put(dc('fra1'), {}, { deletionTimestamp: '2026' })],
     ['if the target was created again', 0, recreate],
-    ['while a restore is in progress', 1, () => (restore = { window: 'first', since: now })],
+    [
+      'while a restore is in progress',
+      1,
+      () => (restore = { window: 'first', since: now, mayWrite: everywhere }),
+    ],
     ['while the governed objects are not listed', 1, () => (listed = false)],
     ['if the policy has another action', 0, () => govern({ ...cascade, onTargetDelete: 'Restrict' })],
     ['while the policy only audits; the record waits', 1, () => (policies = [auditing()])],
@@ -156,7 +162,7 @@ describe('nothing is deleted', () => {
 
   test.each<[string, number, boolean, Partial<DeletionActionsOptions>]>([
     ['if the live read of the target fails', 1, true, { world: { read: fail, confirm: fail } }],
-    ['if the RestoreWindows cannot be listed', 1, true, { restoreInProgress: fail }],
+    ['if the RestoreWindows cannot be listed', 1, true, { restoresInProgress: fail }],
     ['if a record was forged or has another key', 0, false, { prove: (text) => prove(`${text} `) }],
     ['while the key is not known; the record stays', 1, false, { prove: () => undefined }],
   ])('%s (records left: %i)', async (_when, left, fails, change) => {
@@ -183,10 +189,58 @@ function recordOfMany(): string {
 
 test('a restore that begins in the middle stops the work', async () => {
   let asked = 0;
-  const second = { window: 'second', since: now };
-  const restoreInProgress = () => Promise.resolve(asked++ < 2 ? undefined : second);
-  await reconcile(recordOfMany(), { restoreInProgress });
+  const second = { window: 'second', since: now, mayWrite: everywhere };
+  const restoresInProgress = () => Promise.resolve(asked++ < 2 ? [] : [second]);
+  await reconcile(recordOfMany(), { restoresInProgress });
   expect(written).toHaveLength(8);
+});
+
+describe('a restore in one namespace', () => {
+  const inSpa = (name: string): ObjectRef => ({ ...srv(name), namespace: 'spa' });
+  const restoreIn = (...namespaces: readonly (string | undefined)[]) => {
+    const mayWrite = ({ namespace }: ObjectRef) => namespaces.includes(namespace);
+    restore = { window: 'tenant', since: now, mayWrite };
+  };
+
+  test('holds back its own objects until it is over, and no others', async () => {
+    const name = record({}, START);
+    known.push(inSpa('s3'), inSpa('young'));
+    put(inSpa('s3'), { datacenter: 'fra1' });
+    restoreIn('spa');
+    put(inSpa('young'), { datacenter: 'fra1' }, { creationTimestamp: new Date(now).toISOString() });
+    await reconcile(name);
+    expect(written).toEqual(['delete s1', 'delete s2']);
+    now += 2 * SETTLE_MS;
+    await reconcile(name);
+    expect(written).toHaveLength(2);
+    expect(progress.at(-1)).toMatchObject({
+      state: 'waiting',
+      message: expect.stringContaining('"tenant"') as string,
+    });
+    restore = undefined;
+    await finish(name);
+    expect(written).toEqual(['delete s1', 'delete s2', 'delete s3']);
+    expect(claims.stored.size).toBe(0);
+  });
+
+  test('that begins in the middle stops only the work there', async () => {
+    let asked = 0;
+    const name = recordOfMany();
+    known = [...known.slice(0, 10), ...known.slice(10).map(({ name: own }) => inSpa(own))];
+    for (const ref of known) put(ref, { datacenter: 'fra1' });
+    restoreIn('spa');
+    const begun = [restore].filter((one) => one !== undefined);
+    await reconcile(name, { restoresInProgress: () => Promise.resolve(asked++ < 2 ? [] : begun) });
+    expect(written).toHaveLength(8);
+    await reconcile(name);
+    expect(written).toHaveLength(10);
+  });
+
+  test('that may bring the target back holds back everything', async () => {
+    restoreIn(undefined);
+    await reconcile(record({}, START));
+    expect(written).toEqual([]);
+  });
 });
 
 test('an object of a target that is created again while the leader reads the object stays', async () => {
@@ -214,7 +268,7 @@ test.each([
     const name = record();
     await reconcile(name);
     now += before;
-    restore = { window: 'first', since: now };
+    restore = { window: 'first', since: now, mayWrite: everywhere };
     await reconcile(name);
     now += later;
     recreatedAt(now);

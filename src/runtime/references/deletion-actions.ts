@@ -1,7 +1,7 @@
 /**
  * On the leader: after a target is deleted, deletes or changes the objects that referenced it (`onTargetDelete`).
- * Acts only while a live read shows that the target is gone, no restore runs, and the object still references the
- * target. Each write applies to one version of the object.
+ * Acts only while a live read shows that the target is gone, no restore may write either object, and the object still
+ * references the target. Each write applies to one version of the object.
  */
 import type { CompiledPolicy, CompiledReference } from '../../admission/policy/compiled-policy.ts';
 import { canGovern, isGovernedNow } from '../../admission/policy/match/object-scope.ts';
@@ -88,24 +88,22 @@ async function pass(task: Task): Promise<ReconcileResult> {
     if (next !== undefined) await claims.replace(next, task.signal);
     return requeueIn(0, now()); // with the new version of the record
   }
-  const restore = await task.restoreInProgress(task.signal);
-  if (restore !== undefined) {
-    // What was created since both began comes from the restore: times of creation have whole seconds.
-    const since = Math.floor(Math.max(record.admittedAt, restore.since) / 1_000) * 1_000;
-    const latest = since - 1 - LATE_MS;
-    const next = latest < record.goneAt ? withGone(task.claim, latest, task.prove) : undefined;
-    if (next !== undefined) await claims.replace(next, task.signal);
-    return wait(task, deferral(restore));
-  }
-  if (record.depth > MOST_DEPTH) {
-    const message = `the cascade has more than ${MOST_DEPTH} levels: delete or change the objects that reference ${describeRef(record.target)}`;
-    return await actOrFinish({ ...task, ...found }, message);
-  }
-  return await actOrFinish({ ...task, ...found });
+  const restores = await task.restoresInProgress(task.signal);
+  const holding = restores.filter((one) => one.mayWrite(record.target));
+  if (holding.length > 0) return await waitFor(holding, task);
+  return await actOrFinish({ ...task, ...found }, restores);
 }
 
-const deferral = ({ window }: RestoreInProgress): string =>
-  `waits for the end of the restore of RestoreWindow "${window}"`;
+async function waitFor(restores: readonly RestoreInProgress[], task: Task): Promise<ReconcileResult> {
+  const { record, claim, claims, prove, signal } = task;
+  // What was created since both began comes from the restore: times of creation have whole seconds.
+  const begun = Math.min(...restores.map((one) => one.since));
+  const since = Math.floor(Math.max(record.admittedAt, begun) / 1_000) * 1_000;
+  const latest = since - 1 - LATE_MS;
+  const next = latest < (record.goneAt ?? Infinity) ? withGone(claim, latest, prove) : undefined;
+  if (next !== undefined) await claims.replace(next, signal);
+  return wait(task, `waits for the end of the restore of RestoreWindow "${restores[0]?.window ?? ''}"`);
+}
 
 interface Ordering {
   readonly policy: CompiledPolicy;
@@ -135,18 +133,29 @@ function wait(task: Task, message: string, ms = WAIT_MS): ReconcileResult {
   return requeueIn(ms, task.now());
 }
 
-async function actOrFinish(task: OrderedTask, refusal = ''): Promise<ReconcileResult> {
+/** Objects in which a restore may write wait for it, and the others do not. */
+async function actOrFinish(
+  task: OrderedTask,
+  restores: readonly RestoreInProgress[],
+): Promise<ReconcileResult> {
   const { policy, governed, record, claims, now } = task;
   const referrers = governed
     .referrers(record.target, [policy])
     ?.filter((ref) => canGovern(policy, ref) && targetKey(ref) !== targetKey(record.target));
   if (referrers === undefined)
     return wait(task, 'the objects that the policy governs are not listed yet', SOON_MS);
-  if (refusal !== '' && referrers.length > 0) {
-    report(task, { state: 'stuck', message: refusal });
+  if (record.depth > MOST_DEPTH && referrers.length > 0) {
+    const message = `the cascade has more than ${MOST_DEPTH} levels: delete or change the objects that reference ${describeRef(record.target)}`;
+    report(task, { state: 'stuck', message });
     return requeueIn(STUCK_MS, now());
   }
-  const outcomes = await actOn(referrers, task);
+  const holding = restores.filter((one) => referrers.some(one.mayWrite));
+  const outcomes = await actOn(
+    referrers.filter((ref) => !holding.some((one) => one.mayWrite(ref))),
+    task,
+  );
+  // Last, because it also changes which of the others are too young.
+  const waiting = holding.length === 0 ? undefined : await waitFor(holding, task);
   const open = outcomes.filter(({ kind }) => kind !== 'left');
   if (open.length > 0) {
     const stuck = open.filter((one) => one.kind === 'stuck');
@@ -156,6 +165,7 @@ async function actOrFinish(task: OrderedTask, refusal = ''): Promise<ReconcileRe
     report(task, { state, message: first?.message ?? '', done, stuck });
     return requeueIn(stuck.length === open.length ? STUCK_MS : SOON_MS, now());
   }
+  if (waiting !== undefined) return waiting;
   // A write that raced with the deletion may be stored until the settle time is over.
   const left = (record.goneAt ?? record.admittedAt) + claims.settleMs - now().getTime();
   if (left <= 0) return await end(task, 'finished', '');
@@ -188,16 +198,19 @@ const REPORT_MS = 10_000;
 /** Stops as soon as the target exists again or a restore begins; the next pass says why. */
 async function actOn(referrers: readonly ObjectRef[], task: OrderedTask): Promise<readonly Outcome[]> {
   if (referrers.length === 0) return [];
-  const { world, signal, restoreInProgress, now } = task;
+  const { record, world, signal, restoresInProgress, now } = task;
   const grants = await world.readGrants?.(undefined, signal);
   const outcomes: Outcome[] = [];
   let reportedAt = now().getTime();
   for (let at = 0; at < referrers.length; at += AT_ONCE) {
-    const found = await mapConcurrent(referrers.slice(at, at + AT_ONCE), AT_ONCE, (ref) =>
+    const batch = referrers.slice(at, at + AT_ONCE);
+    const found = await mapConcurrent(batch, AT_ONCE, (ref) =>
       orStuck(ref, signal, () => findWork(ref, task, grants)),
     );
     // After reading the objects: each write applies to a version that referenced the target while that was gone.
-    if ((await restoreInProgress(signal)) !== undefined) return [...outcomes, { kind: 'again' }];
+    const restores = await restoresInProgress(signal);
+    if (restores.some(({ mayWrite }) => [record.target, ...batch].some(mayWrite)))
+      return [...outcomes, { kind: 'again' }];
     if ((await targetState(task)) !== 'gone') return [...outcomes, { kind: 'again' }];
     const act = async (one: Work | Outcome): Promise<Outcome> =>
       'plan' in one ? await orStuck(one.ref, signal, () => write(one, task)) : one;
@@ -288,8 +301,9 @@ async function recordNextLevel(ref: ObjectRef, uid: string, task: Task): Promise
 
 interface RestoreInProgress {
   readonly window: string;
-  /** Of the first restore that is not over, in milliseconds since 1970. */
+  /** In milliseconds since 1970. */
   readonly since: number;
+  readonly mayWrite: (ref: ObjectRef) => boolean;
 }
 
 export interface DeletionActionsOptions {
@@ -299,8 +313,8 @@ export interface DeletionActionsOptions {
   readonly prove: Prove;
   readonly governed: Pick<GovernedIndex, 'referrers'>;
   readonly world: Pick<RequestWorld, 'read' | 'confirm' | 'readGrants'>;
-  /** Reads live which restore is not over; undefined: there is none. */
-  readonly restoreInProgress: (signal: AbortSignal) => Promise<RestoreInProgress | undefined>;
+  /** Reads live which restores are not over. */
+  readonly restoresInProgress: (signal: AbortSignal) => Promise<readonly RestoreInProgress[]>;
   readonly write: WriteReferrer;
   readonly onProgress: (progress: Progress) => void;
   readonly now: () => Date;

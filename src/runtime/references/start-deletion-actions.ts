@@ -8,7 +8,7 @@ import { createClient } from '../../kube/client.ts';
 import { createWorld, withinReach } from '../policies/world.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import { spanOf } from '../../restore/attribution.ts';
-import { windowState } from '../../restore/window.ts';
+import { mayRestoreIn, windowState } from '../../restore/window.ts';
 import { createClaims, type ClaimSources } from '../claims/claims.ts';
 import { watch } from '../watch.ts';
 import { createActionAccess } from './action-access.ts';
@@ -43,14 +43,16 @@ export function startDeletionActions(
     claims: createClaims(client, config.uniqueSettleMs),
     prove: records.prove,
     world: withinReach(world, namespaces),
-    restoreInProgress: config.without.includes('restores')
-      ? () => Promise.resolve(undefined)
+    restoresInProgress: config.without.includes('restores')
+      ? () => Promise.resolve([])
       : async (reading) => {
           const { items } = await client.listAll<RestoreWindow>(RESTORE_WINDOWS, { signal: reading });
           const unfinished = items.filter((window) => isInProgress(window, now()));
-          const since = Math.min(...unfinished.map((window) => spanOf(window, 0).from));
-          const name = unfinished[0]?.metadata.name;
-          return name === undefined ? undefined : { window: name, since };
+          return unfinished.map((window) => ({
+            window: window.metadata.name ?? '',
+            since: spanOf(window, 0).from,
+            mayWrite: ({ namespace }) => mayRestoreIn(window, namespace),
+          }));
         },
     write: createWriteReferrer(client, discovery),
     onProgress: progress.note,
