@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { again, configMap, define, run, team, verbs } from '../../test/support/teams.ts';
+import type { ControllerContext } from './controller.ts';
 import type { ControllerVerdict } from './run-controller.ts';
 
 const REPLICA_SET = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'r', uid: 'r', controller: true };
@@ -152,7 +153,7 @@ describe('an object of an earlier life', () => {
       for (const controller of [prunes, removes]) {
         const left = await run(controller, later, cluster);
         expect(verbs(left)).toEqual(['status teams.example.com blue']);
-        const message = expect.stringContaining('ConfigMap teams/a is a copy or was restored') as string;
+        const message = expect.stringContaining('ConfigMap teams/a is a copy, was restored, or') as string;
         expect(left.events).toEqual([{ type: 'Warning', reason: 'NotDeleted', message }]);
       }
       const taken = await run(applies, later, cluster);
@@ -161,6 +162,27 @@ describe('an object of an earlier life', () => {
       expect(verbs(await again(removes, taken))).toContain('delete configmaps teams/a');
     },
   );
+});
+
+test('remove says that an object of an earlier life still exists, but it does not keep the owner from going', async () => {
+  const answers: boolean[] = [];
+  const removes = async ({ remove }: ControllerContext) => {
+    answers.push(await remove(configMap('a')));
+  };
+  const finalize = (_object: object, context: ControllerContext) => removes(context);
+  const first = await run(define(({ apply }) => apply(configMap('a')), { finalize }));
+  const { object, cluster } = change(first, 'configmaps', ({ metadata }: { metadata: object }) => ({
+    ...configMap('a'),
+    metadata: { ...metadata, uid: 'restored' },
+  }));
+  await run(define(removes, { finalize }), object, cluster);
+  const metadata = { ...object?.metadata, deletionTimestamp: '2026-01-02T03:04:05Z' };
+  const last = await run(
+    define(() => undefined, { finalize }),
+    { ...object, metadata },
+    cluster,
+  );
+  expect([answers, last.object]).toEqual([[false, true], undefined]);
 });
 
 test('an object that was read can be applied again, and is settled', async () => {

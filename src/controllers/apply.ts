@@ -145,7 +145,9 @@ export async function removeObject(state: PassState, given: AppliedObject): Prom
     );
   const found = await world.get(read, { namespace, name }, deadline);
   if (found === undefined || belongsTo(found, state, controller) !== 'ours') return true;
-  if (!(await deleteProven(state, { kind, object: found }, 'the controller removes it'))) return true;
+  // It still exists. But a tenant's copy must not keep the owner from going.
+  if (!(await deleteProven(state, { kind, object: found }, 'the controller removes it')))
+    return state.object.metadata?.deletionTimestamp !== undefined;
   const left = await world.get(read, { namespace, name }, deadline);
   if (left === undefined || left.metadata?.uid !== found.metadata?.uid) return true;
   state.ending.push(nameOf(left));

@@ -70,3 +70,14 @@ test.each<[string, (brake: ReturnType<typeof createBrake>) => object]>([
   expect(brake.heldUntil(next, at(200))).toBeUndefined();
   expect(brake.size()).toBe(0);
 });
+
+test('the status of a kind without a generation does not end the delay, and its content does', () => {
+  const brake = createBrake();
+  const plain = { metadata: { name: 'blue', uid: 'u', resourceVersion: '1' }, data: { a: 'b' } };
+  for (const ms of every(10, 11)) brake.passed(plain, new Set(['ConfigMap a']), at(ms));
+  const metadata = { ...plain.metadata, resourceVersion: '2' };
+  const written = { ...plain, metadata, status: { conditions: [] } };
+  expect(brake.heldUntil(written, at(200))).toEqual(at(1_100));
+  const changed = { ...plain, metadata, data: { a: 'c' } };
+  expect(brake.heldUntil(changed, at(200))).toBeUndefined();
+});

@@ -1,5 +1,6 @@
 /** Delays the passes over an object that keep changing the same: a time in a field, or another writer of the field. */
 import { keyOf, type KubeObject } from '../json/kube-object.ts';
+import { contentOf, fingerprint } from './owned-objects.ts';
 
 /** After this many changes of the same in a row, passes are delayed. */
 const FREE_PASSES = 10;
@@ -58,6 +59,6 @@ export function createBrake() {
   };
 }
 
-/** Kinds without a generation have another resourceVersion after each write. */
-const versionOf = ({ metadata: { uid = '', generation, resourceVersion = '' } = {} }: KubeObject): string =>
-  `${uid} ${generation ?? resourceVersion}`;
+/** Not the resourceVersion, which also changes with the status that a delayed pass writes. */
+const versionOf = (object: KubeObject): string =>
+  `${object.metadata?.uid ?? ''} ${object.metadata?.generation ?? fingerprint(contentOf(object))}`;

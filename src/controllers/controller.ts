@@ -147,7 +147,8 @@ export interface ControllerContext {
   ) => Promise<Frozen<Applied>>;
   /**
    * Deletes an object of a kind in `owns` if it belongs to the reconciled object. True: it is gone. False: it is being
-   * deleted, and its end causes another pass; `finalize` is then not complete.
+   * deleted, and its end causes another pass; `finalize` is then not complete. Keeps an object that this controller cannot
+   * prove to have created, and reports it with the Event `NotDeleted`: false in `reconcile`, true in `finalize`.
    *
    * @throws TypeError if this pass applied the object
    */

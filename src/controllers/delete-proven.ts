@@ -3,7 +3,7 @@ import { appliedOf, CONTROLLER_LABEL, isProven, nameOf } from './owned-objects.t
 import { appliedKey, type PassState } from './pass-state.ts';
 import type { Owned } from './world.ts';
 
-/** False: a copy, or a restored object. Another apply would take it over if it has the same name. */
+/** False: a copy, a restored object, or a crash came between its creation and its proof. Another apply would take it over if it has the same name. */
 export async function deleteProven(
   state: PassState,
   { kind, object }: Owned,
@@ -25,8 +25,8 @@ export async function deleteProven(
   // Endpoints have the labels of their Service, but not its annotation.
   if (appliedOf(object) === undefined || settled.get(key) === known) return false;
   settled.set(key, known);
-  world.log.warn('did not delete an object that is a copy or was restored', fields);
-  const message = `${nameOf(object)} is a copy or was restored, so it is not deleted: delete it, or remove the label ${CONTROLLER_LABEL}`;
+  world.log.warn('did not delete an object that has no valid proof of its creation', fields);
+  const message = `${nameOf(object)} is a copy, was restored, or a crash interrupted its creation, so it is not deleted: delete it, or remove the label ${CONTROLLER_LABEL}`;
   world.event(state.object, 'Warning', 'NotDeleted', message);
   return false;
 }

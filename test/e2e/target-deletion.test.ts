@@ -201,6 +201,7 @@ test('the RestoreWindow of a tenant holds back the objects in its namespace, and
   await put('in-shop', 'fra6');
   const inSpa = { namespace: 'spa', name: 'in-spa' };
   await cluster.admin.create(SERVERS, server('spa', 'in-spa', 'fra6'));
+  await sleep(1_000); // as above: otherwise in-spa could come from the restore
   const principals = [{ group: 'system:serviceaccounts:spa' }];
   await carol.create(
     RESTORE_WINDOWS,
