@@ -466,118 +466,62 @@ describe('the guard of the detector', () => {
 });
 
 describe('ResourceQuotas', () => {
-  const quota = (hard: JsonObject, more: JsonObject = {}) => ({
-    apiVersion: 'v1',
-    kind: 'ResourceQuota',
-    metadata: { namespace: 'east', name: 'caps' },
-    spec: { hard },
-    ...more,
-  });
-  const stored = (hard: JsonObject, used: JsonObject) => quota(hard, { status: { hard, used } });
   const core = (kind: string, name: string, spec: JsonObject = {}) => ({
     apiVersion: 'v1',
     kind,
     metadata: { namespace: 'east', name },
     spec,
   });
-  const pod = (name: string, resources: JsonObject, ofPod: JsonObject = {}) =>
-    core('Pod', name, {
-      containers: [
-        { name: 'a', image: 'a', resources },
-        { name: 'b', image: 'b', resources },
-      ],
-      ...ofPod,
-    });
+  const quota = (hard: JsonObject, more: JsonObject = {}) => core('ResourceQuota', 'caps', { hard, ...more });
+  const stored = (hard: JsonObject, used: JsonObject) => ({ ...quota(hard), status: { hard, used } });
+  const pod = (name: string, each: JsonObject, resources: JsonObject = {}) =>
+    core('Pod', name, { resources, containers: [{ resources: each }, { resources: each }] });
   const claim = (name: string, storage: string) =>
-    core('PersistentVolumeClaim', name, {
-      accessModes: ['ReadWriteOnce'],
-      storageClassName: 'fast',
-      resources: { requests: { storage } },
-    });
-  const shops = 'count/shops.shop.example.com';
-  const refusal = (what: string, sum: string) =>
-    `problem OverQuota ${what}: resourcequotas east/caps refuses it, because the sum exceeds ${sum}: raise the quota before the restore`;
+    core('PersistentVolumeClaim', name, { storageClassName: 'fast', resources: { requests: { storage } } });
+  const shops = [shop('a'), shop('b'), shop('c')];
+  const elsewhere = [shop('a'), shop('b', {}, { namespace: 'west' })];
+  const secrets = [core('Secret', 'a'), core('Secret', 'b')];
+  const pods = [pod('a', { limits: { cpu: '300m' } }), pod('b', { requests: { cpu: '250m' } })];
+  const claims = [claim('a', '5Gi'), claim('b', '5Gi'), claim('c', '4Gi')];
+  const ofPod = [pod('a', { limits: { memory: '1Gi' } }, { limits: { memory: '1Gi' } })];
+  const claimed = 'persistentvolumeclaims east/b';
+  const ofClass = 'storageclass.storage.k8s.io/requests.storage';
 
-  test.each<[string, JsonObject, JsonObject, readonly JsonObject[], readonly string[]]>([
-    [
-      'counts custom objects',
-      { [shops]: '3' },
-      { [shops]: '1' },
-      [shop('a'), shop('b'), shop('c')],
-      [refusal('shops.shop.example.com east/c', `${shops} 3`)],
-    ],
-    ['has room for all', { [shops]: '4' }, { [shops]: '1' }, [shop('a'), shop('b'), shop('c')], []],
-    [
-      'does not count other namespaces',
-      { [shops]: '1' },
-      { [shops]: '0' },
-      [shop('a'), shop('b', {}, { namespace: 'west' })],
-      [],
-    ],
-    [
-      'counts core objects',
-      { secrets: '2' },
-      { secrets: '1' },
-      [core('Secret', 'a'), core('Secret', 'b')],
-      [refusal('secrets east/b', 'secrets 2')],
-    ],
-    [
-      'adds storage, and a smaller claim still fits',
-      { 'requests.storage': '10Gi' },
-      { 'requests.storage': '1Gi' },
-      [claim('a', '5Gi'), claim('b', '5Gi'), claim('c', '4Gi')],
-      [refusal('persistentvolumeclaims east/b', 'requests.storage 10Gi')],
-    ],
-    [
-      'adds the storage of a class',
-      {
-        'fast.storageclass.storage.k8s.io/requests.storage': '1Gi',
-        'slow.storageclass.storage.k8s.io/requests.storage': '0',
-      },
-      {},
-      [claim('a', '2Gi')],
-      [refusal('persistentvolumeclaims east/a', 'fast.storageclass.storage.k8s.io/requests.storage 1Gi')],
-    ],
-    [
-      'adds the requests of containers, which default to their limits',
-      { cpu: '1', 'limits.memory': '1Gi' },
-      {},
-      [pod('a', { limits: { cpu: '300m' } }), pod('b', { requests: { cpu: '250m' } })],
-      [refusal('pods east/b', 'cpu 1')],
-    ],
-    [
-      'takes the limits of a Pod instead of those of its containers',
-      { 'limits.memory': '1Gi' },
-      {},
-      [pod('a', { limits: { memory: '1Gi' } }, { resources: { limits: { memory: '1Gi' } } })],
-      [],
-    ],
-  ])('a quota of the target %s', async (_what, hard, used, backup, expected) => {
-    const { lines } = await rehearsed({ backup, existing: [...CRDS, stored(hard, used)] });
-    expect(lines).toEqual(expected);
+  test.each<[string, string, string, string, readonly JsonObject[], refused?: string]>([
+    ['custom objects', 'count/shops.shop.example.com', '3', '1', shops, 'shops.shop.example.com east/c'],
+    ['custom objects with room', 'count/shops.shop.example.com', '4', '1', shops],
+    ['not other namespaces', 'count/shops.shop.example.com', '1', '0', elsewhere],
+    ['core objects', 'secrets', '2', '1', secrets, 'secrets east/b'],
+    ['storage, and a smaller claim fits', 'requests.storage', '10Gi', '1Gi', claims, claimed],
+    ['storage of a class', `fast.${ofClass}`, '9Gi', '0', claims, claimed],
+    ['not storage of other classes', `slow.${ofClass}`, '0', '0', claims],
+    ['requests, which default to limits', 'cpu', '1', '0', pods, 'pods east/b'],
+    ["a Pod's limits, not its containers'", 'limits.memory', '1Gi', '0', ofPod],
+  ])('a quota of the target counts %s', async (_what, limit, hard, used, backup, refused) => {
+    const existing = [...CRDS, stored({ [limit]: hard }, { [limit]: used })];
+    const message = `resourcequotas east/caps refuses it, because the sum exceeds ${limit} ${hard}: raise the quota before the restore`;
+    const expected = refused === undefined ? [] : [`problem OverQuota ${refused}: ${message}`];
+    expect(await linesOf({ backup, existing })).toEqual(expected);
   });
 
-  const doubtful = `note OverQuota shops.shop.example.com east/b: resourcequotas east/caps may refuse it, because the sum exceeds ${shops} 1: raise the quota before the restore`;
+  const one = { 'count/shops.shop.example.com': '1' };
 
   test('a quota with scopes, or one that is restored before the objects, is a note', async () => {
-    const scoped = quota({}, { spec: { hard: { [shops]: '1' }, scopes: ['NotTerminating'] } });
-    const backup = [shop('a'), shop('b')];
-    expect(await linesOf({ backup, existing: [...CRDS, scoped] })).toEqual([doubtful]);
-    expect(await linesOf({ backup: [quota({ [shops]: '1' }), ...backup] })).toEqual([doubtful]);
+    const scoped = quota(one, { scopes: ['NotTerminating'] });
+    const backup = shops.slice(0, 2);
+    const doubtful = [expect.stringMatching(/^note OverQuota shops.* east\/b: .* may refuse it/)];
+    expect(await linesOf({ backup, existing: [...CRDS, scoped] })).toEqual(doubtful);
+    expect(await linesOf({ backup: [quota(one), ...backup] })).toEqual(doubtful);
   });
 
   test('a quota that is restored after the objects refuses none', async () => {
-    const backup = [quota({ secrets: '1' }), core('Secret', 'a'), core('Secret', 'b')];
-    expect(await linesOf({ backup })).toEqual([]);
+    expect(await linesOf({ backup: [quota({ secrets: '1' }), ...secrets] })).toEqual([]);
   });
 
   test('an object that a dry run refuses uses nothing', async () => {
-    const scene = {
-      backup: [shop('a'), shop('b'), shop('c')],
-      existing: [...CRDS, stored({ [shops]: '2' }, {})],
-    };
     const refused = problem('Refused', 'shops.shop.example.com east/a', 'no');
-    const { lines } = await rehearsed({ ...scene, dryRun: () => Promise.resolve([refused]) });
+    const scene = { backup: shops.slice(0, 2), existing: [...CRDS, stored(one, {})] };
+    const lines = await linesOf({ ...scene, dryRun: () => Promise.resolve([refused]) });
     expect(lines).toEqual(['problem Refused shops.shop.example.com east/a: no']);
   });
 });
