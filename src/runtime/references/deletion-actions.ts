@@ -133,7 +133,7 @@ function wait(task: Task, message: string, ms = WAIT_MS): ReconcileResult {
   return requeueIn(ms, task.now());
 }
 
-/** Objects in which a restore may write wait for it, and the others do not. */
+/** Only the objects that a restore may write wait for its end. */
 async function actOrFinish(
   task: OrderedTask,
   restores: readonly RestoreInProgress[],
@@ -154,7 +154,7 @@ async function actOrFinish(
     referrers.filter((ref) => !holding.some((one) => one.mayWrite(ref))),
     task,
   );
-  // Last, because it also changes which of the others are too young.
+  // After the others, because it also changes which of them count as restored.
   const waiting = holding.length === 0 ? undefined : await waitFor(holding, task);
   const open = outcomes.filter(({ kind }) => kind !== 'left');
   if (open.length > 0) {
