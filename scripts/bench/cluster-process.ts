@@ -31,14 +31,10 @@ export async function startClusterProcess(
       rest,
       /** The data that a backup tool needs to connect and authenticate as an administrator. */
       endpoint,
-      startReplica: (
-        name: string,
-        nodeArgs: readonly string[] = [],
-        settings: ReplicaOptions['settings'] = {},
-      ) =>
+      startReplica: (name: string, nodeArgs: readonly string[] = [], only?: ReplicaOptions['only']) =>
         startReplica(
           { folder, kubeconfig: (user) => kubeconfigs[user] },
-          { name, port, nodeArgs, arrangement, settings },
+          { name, port, nodeArgs, arrangement, ...(only && { only }) },
         ),
       /** The requests of Gatehouse so far, oldest first. */
       audit: () => child.call('audit'),

@@ -161,6 +161,10 @@ const currentSweep = t.object('The sweep in progress, if it takes long. Updated 
   'objectsTotal?': total(
     'Approximate number of objects to read; absent if the API server does not report it.',
   ),
+  'phase?': t.oneOf(
+    'Reading all governed objects, or Confirming: reading again what seems to violate a policy.',
+    ['Reading', 'Confirming'],
+  ),
   resource: t.string('The resource being read, e.g. `servers.infra.example.com`.'),
 });
 

@@ -23,6 +23,8 @@ export class ApiError extends Error {
   readonly causes: readonly StatusCause[];
   /** From the header `Retry-After`: the server requests a retry, for any verb. */
   readonly retryAfterSeconds: number | undefined;
+  /** Of an expired list: where a list of newer objects continues. Otherwise empty. */
+  readonly continue: string;
 
   constructor(
     request: RequestLine,
@@ -42,6 +44,7 @@ export class ApiError extends Error {
       field: textIn(cause, 'field'),
     }));
     this.retryAfterSeconds = retryAfterSeconds;
+    this.continue = textIn(status, 'metadata', 'continue');
   }
 }
 

@@ -43,6 +43,8 @@ export interface ListOptions extends CallOptions {
   /** Objects per page. Default: 500 when reading all pages, otherwise no limit. */
   readonly limit?: number | undefined;
   readonly continue?: string | undefined;
+  /** If the list expires between two pages, continues with newer objects. It still lists each object once. */
+  readonly resume?: boolean | undefined;
   readonly metadataOnly?: boolean | undefined;
 }
 
@@ -95,7 +97,9 @@ function createReads(rest: Rest) {
     do {
       const query = { limit: PAGE_SIZE, ...options, continue: next };
       const page: KubeList<T> = await list<T>(resource, query).catch((error: unknown) => {
-        throw isGone(error) && query.continue !== undefined ? new ListExpiredError(error) : error;
+        if (!isGone(error) || query.continue === undefined) throw error;
+        if (options.resume !== true || error.continue === '') throw new ListExpiredError(error);
+        return list<T>(resource, { ...query, continue: error.continue });
       });
       yield page;
       next = page.metadata.continue;
@@ -116,7 +120,7 @@ function createReads(rest: Rest) {
       return found === undefined ? undefined : withKind(resource, found);
     },
     list,
-    /** All pages, at one resourceVersion. @throws {ListExpiredError} when it took too long: start again */
+    /** All pages, at one resourceVersion unless `resume` is true. @throws {ListExpiredError} when it took too long: start again */
     pages,
     listAll: async <T extends KubeObject>(
       resource: Resource,

@@ -198,11 +198,16 @@ export function startReplica(
 
 function figuresOf(window: RestoreWindow, now: Date): RestoreWindowFigures {
   const { metadata, spec, status } = window;
+  const { currentSweep } = status ?? {};
   return {
     window: metadata.name ?? '',
     source: spec.source?.type ?? 'Manual',
     open: windowState(window, now).kind === 'open',
     expiresAt: new Date(spec.expiresAt).getTime() / 1_000,
     violations: status?.violations?.total,
+    sweep: currentSweep && {
+      phase: currentSweep.phase ?? 'Reading',
+      objects: currentSweep.objectsScanned,
+    },
   };
 }

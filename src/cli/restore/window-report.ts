@@ -147,10 +147,11 @@ function describeSweep({
   startedAt,
   objectsScanned,
   objectsTotal,
+  phase,
   resource,
 }: NonNullable<WindowDetails['currentSweep']>): string {
   const of = objectsTotal === undefined ? '' : ` of about ${objectsTotal}`;
-  return `${objectsScanned}${of} ${objectsScanned === 1 && of === '' ? 'object' : 'objects'} since ${brief(startedAt)}, at ${resource}`;
+  return `${objectsScanned}${of} ${objectsScanned === 1 && of === '' ? 'object' : 'objects'} since ${brief(startedAt)}, ${phase === 'Confirming' ? 'confirming violations of' : 'at'} ${resource}`;
 }
 
 export const violationRows = (items: readonly Violation[]) =>

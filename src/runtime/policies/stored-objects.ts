@@ -13,7 +13,7 @@ import { namespaces } from '../../kube/well-known.ts';
 import { isSecret } from '../../admission/policy/object-ref.ts';
 import { missingAccessMessage, namesSecrets } from './read-access.ts';
 import { type NamespaceLabels, isInScope } from '../../admission/policy/match/object-scope.ts';
-import { listIn, placesOf, type Namespaces } from '../namespaces.ts';
+import { placesOf, type Namespaces } from '../namespaces.ts';
 import { served } from './world.ts';
 import { auditObject, forAudit } from '../../admission/policy/audit.ts';
 import type { Violation } from '../../admission/policy/violation.ts';
@@ -45,15 +45,20 @@ export function storedObjects(
       if (ownNamespace !== undefined && isSecret(kind) && !(await namesSecrets(client, signal)))
         throw new Error(missingAccessMessage('secrets', [kind]));
       for (const namespace of placesOf(kind, covered))
-        for await (const page of client.pages<KubeObject>({ ...kind, version }, { namespace, signal }))
+        for await (const page of client.pages({ ...kind, version }, { namespace, resume: true, signal }))
           yield page.items.filter(
             ({ metadata }) => ownNamespace === undefined || metadata?.namespace !== ownNamespace,
           );
     },
     keys: async (resource: GroupResource, signal: AbortSignal): Promise<ReadonlySet<string>> => {
       const kind = await served(discovery, resource, signal);
-      const items = await listIn(client, kind, covered, { metadataOnly: true, signal });
-      return new Set(items.map(keyOf));
+      const keys = new Set<string>();
+      for (const namespace of placesOf(kind, covered)) {
+        const options = { namespace, metadataOnly: true, resume: true, signal };
+        for await (const { items } of client.pages(kind, options))
+          for (const item of items) keys.add(keyOf(item));
+      }
+      return keys;
     },
     count: async (resource: GroupResource, signal: AbortSignal): Promise<number | undefined> => {
       const kind = await served(discovery, resource, signal);
@@ -180,7 +185,7 @@ export async function eachPage(
   policies: readonly CompiledPolicy[],
   visit: (
     page: readonly KubeObject[],
-    resource: GroupResource,
+    resource: StoredKind,
     governing: readonly CompiledPolicy[],
   ) => Promise<void>,
   signal: AbortSignal,

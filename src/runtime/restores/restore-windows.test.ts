@@ -337,7 +337,8 @@ test('the progress of a sweep is not written over a change of the window, and th
     sweep: async ({ interim }, signal, onProgress) => {
       edit({ close: false });
       const startedAt = new Date(now.getTime() - 10_000);
-      await onProgress?.({ startedAt, objectsScanned: 2, resource, resources: [resource] }, signal);
+      const progress = { startedAt, phase: 'Reading', objectsScanned: 2, resource } as const;
+      await onProgress?.({ ...progress, resources: [resource] }, signal);
       return clusterSweep(interim);
     },
   });

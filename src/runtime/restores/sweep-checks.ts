@@ -1,13 +1,12 @@
 /** The checks of a sweep: on one stored object, and for unique values that several objects have. */
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { exemptionOfStored } from '../../admission/policy/exceptions/exceptions.ts';
-import { type FoundReference, referencesOf } from '../../admission/policy/references/read-references.ts';
 import { type GroupResource, type KubeObject, objectKey, type ObjectRef } from '../../json/kube-object.ts';
 import type { RequestWorld } from '../../admission/policy/world.ts';
 import type { Violation } from '../../api/restore-window.ts';
 import type { SweptViolation } from '../../restore/attribution.ts';
 import { subjectOf } from '../../restore/report.ts';
-import { type StoredObjects, storedRef } from '../policies/stored-objects.ts';
+import { type StoredKind, type StoredObjects, storedRef } from '../policies/stored-objects.ts';
 import { asCreated, auditObject, forAudit, hasAudit } from '../../admission/policy/audit.ts';
 import { unescapePart } from '../../json/json-patch.ts';
 import { mutate } from '../../admission/policy/mutate.ts';
@@ -26,62 +25,8 @@ export interface CheckSources extends Pick<StoredObjects, 'read'> {
 
 export interface SweptObject {
   readonly policy: CompiledPolicy;
-  readonly resource: GroupResource;
+  readonly resource: StoredKind;
   readonly object: KubeObject;
-}
-
-export type NamespaceMapping = Readonly<Record<string, string>>;
-export type Exists = (ref: ObjectRef) => Promise<boolean>;
-
-/** Checks a suspect live: since the page was read, a reference may have moved or changed. */
-export async function referenceViolations(
-  listed: SweptObject,
-  exists: Exists,
-  mapping: NamespaceMapping,
-  { read, now }: CheckSources,
-  signal: AbortSignal,
-): Promise<readonly Violation[]> {
-  const isSuspect = crossing(listed, mapping).length > 0 || (await dangling(listed, exists)).length > 0;
-  if (!isSuspect) return [];
-  const { policy, resource } = listed;
-  const object = await read(storedRef(resource, listed.object), signal);
-  if (object === undefined) return [];
-  const live = { policy, resource, object };
-  const { covers } = exemptionOfStored(policy, resource, object, now().getTime());
-  const isChecked = ({ reference }: FoundReference) => !covers('references', reference.name);
-  const confirmed: Violation[] = [];
-  for (const found of (await dangling(live, exists)).filter(isChecked)) {
-    const target = await read(found.target, signal);
-    if (target === undefined) confirmed.push(toViolation(live, found, 'TargetMissing'));
-  }
-  for (const found of crossing(live, mapping).filter(isChecked))
-    confirmed.push(toViolation(live, found, 'CrossesNamespaceMapping'));
-  return confirmed;
-}
-
-function crossing({ policy, object }: SweptObject, mapping: NamespaceMapping): readonly FoundReference[] {
-  return referencesOf(policy, object).filter(({ target }) =>
-    crossesMapping(mapping, object.metadata?.namespace, target.namespace),
-  );
-}
-
-async function dangling({ policy, object }: SweptObject, exists: Exists): Promise<readonly FoundReference[]> {
-  const missing: FoundReference[] = [];
-  for (const found of referencesOf(policy, object)) if (!(await exists(found.target))) missing.push(found);
-  return missing;
-}
-
-function toViolation(
-  one: SweptObject,
-  { reference, field, target: { group, resource, name, namespace } }: FoundReference,
-  reason: 'TargetMissing' | 'CrossesNamespaceMapping',
-): Violation {
-  return {
-    ...about(one, field),
-    reference: reference.name,
-    reason,
-    target: { group, resource, name, ...(namespace === undefined ? {} : { namespace }) },
-  };
 }
 
 /** @throws when a check cannot be decided */
@@ -170,18 +115,7 @@ const ownsOnlyLabels = (entry: JsonValue): boolean =>
   isEqual(Object.keys(objectIn(entry, 'fieldsV1')), ['f:metadata']) &&
   isEqual(Object.keys(objectIn(entry, 'fieldsV1', 'f:metadata')), ['f:labels']);
 
-/** Whether a copied object still names an object in its source namespace: backup tools do not rewrite references. */
-export function crossesMapping(
-  mapping: NamespaceMapping,
-  from: string | undefined,
-  to: string | undefined,
-): boolean {
-  if (from === undefined || to === undefined || from === to) return false;
-  const isCopy = Object.entries(mapping).some(([source, target]) => source !== target && target === from);
-  return isCopy && Object.hasOwn(mapping, to) && mapping[to] !== to;
-}
-
-function about(
+export function about(
   { policy, object }: Pick<SweptObject, 'policy' | 'object'>,
   field: string,
 ): Pick<Violation, 'policy' | 'object' | 'field'> {

@@ -1,23 +1,20 @@
 /** The scan after a restore: reads every governed object. Only a live read confirms a violation. */
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { isInScope } from '../../admission/policy/match/object-scope.ts';
-import { groupResourceName, objectKey, type GroupResource, type ObjectRef } from '../../json/kube-object.ts';
+import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
 import { mapConcurrent } from '../../json/map-concurrent.ts';
-import { memoizeAsync } from '../../json/memoize-async.ts';
 import { messageOf } from '../../json/abort.ts';
 import type { SweptViolation } from '../../restore/attribution.ts';
 import { type StoredObjects, eachPage, byKind } from '../policies/stored-objects.ts';
 import {
   CONCURRENT_READS,
   type CheckSources,
-  type NamespaceMapping,
-  type Exists,
   createDuplicates,
-  referenceViolations,
   deferredViolations,
   missingDefaults,
   swept,
 } from './sweep-checks.ts';
+import { createReferenceChecks, type NamespaceMapping } from './sweep-references.ts';
 import { isDeepStrictEqual } from 'node:util';
 import type { Tracing } from '../../tracing/tracing.ts';
 
@@ -37,6 +34,7 @@ export interface SweepOptions {
 
 export interface SweepProgress {
   readonly startedAt: Date;
+  readonly phase: 'Reading' | 'Confirming';
   readonly objectsScanned: number;
   readonly resource: GroupResource;
   readonly resources: readonly GroupResource[];
@@ -59,26 +57,30 @@ export function createSweep(sources: SweepSources) {
     const all = sources.policies();
     const policies = all.filter((policy) => isSwept(policy) && policy.undecidable === undefined);
     const duplicates = createDuplicates(sources);
-    const exists = createTargets(sources, signal);
     const namespaces = await sources.namespaceLabels(signal);
     const resources = byKind(policies).map(([resource]) => resource);
     const violations: SweptViolation[] = [];
     const failures = createFailures(signal);
+    const mapping = options.namespaceMapping;
+    const references = createReferenceChecks({ sources, mapping, failures, signal });
     let objectsScanned = 0;
+    const report = async (phase: SweepProgress['phase'], resource: GroupResource) =>
+      await onProgress?.({ startedAt, phase, objectsScanned, resource, resources }, signal);
 
     const unreadable = await eachPage(
       sources,
       policies,
       async (page, resource, governing) => {
         objectsScanned += page.length;
+        references.count(resource, page.length);
         const inScope = page
           .flatMap((object) => governing.map((policy) => ({ policy, resource, object })))
           .filter(({ policy, object }) => isInScope(policy, object, namespaces));
         for (const { policy, object } of inScope) duplicates.see(policy, resource, object);
         const found = await mapConcurrent(inScope, CONCURRENT_READS, async (one) => {
           try {
+            await references.see(one);
             return swept(one, [
-              ...(await referenceViolations(one, exists, options.namespaceMapping, sources, signal)),
               ...(await deferredViolations(one, sources, signal)),
               ...(await missingDefaults(one, options.since, sources, signal)),
             ]);
@@ -89,10 +91,13 @@ export function createSweep(sources: SweepSources) {
           }
         });
         violations.push(...found.flat());
-        await onProgress?.({ startedAt, objectsScanned, resource, resources }, signal);
+        await report('Reading', resource);
       },
       signal,
     );
+    // The restore may still create a missing target.
+    if (!interim && references.hasSuspects()) await sources.pause(signal);
+    violations.push(...(await references.confirmed((resource) => report('Confirming', resource))));
     try {
       violations.push(...(await duplicates.confirmed(signal)));
     } catch (error) {
@@ -101,13 +106,12 @@ export function createSweep(sources: SweepSources) {
     }
     for (const { name, undecidable } of all)
       if (undecidable !== undefined) unreadable.push(`policy ${name}: ${undecidable.message}`);
-    const remaining = interim ? violations : await stillViolated(violations, failures, sources, signal);
     return {
       startedAt,
       finishedAt: sources.now(),
       interim,
       objectsScanned,
-      violations: remaining,
+      violations,
       unreadable: [...new Set([...unreadable, ...failures.reasons()])],
     };
   };
@@ -133,43 +137,6 @@ function createFailures(signal: AbortSignal) {
 
 const isSwept = ({ references, unique, defaults, restore }: CompiledPolicy): boolean =>
   references.length + unique.length + defaults.length > 0 || restore.defers.schema || restore.defers.rules;
-
-function createTargets({ keys }: SweepSources, signal: AbortSignal): Exists {
-  const listed = new Map<string, Promise<ReadonlySet<string>>>();
-  return async (ref) => {
-    const name = groupResourceName(ref);
-    const known = listed.get(name) ?? keys({ group: ref.group, resource: ref.resource }, signal);
-    listed.set(name, known);
-    return (await known).has(objectKey(ref));
-  };
-}
-
-/** The restore may still create a missing target: only those that are missing after a pause are reported. */
-async function stillViolated(
-  violations: readonly SweptViolation[],
-  failures: Failures,
-  sources: SweepSources,
-  signal: AbortSignal,
-): Promise<readonly SweptViolation[]> {
-  const missing = violations.filter(({ violation }) => violation.reason === 'TargetMissing');
-  if (missing.length === 0) return violations;
-  await sources.pause(signal);
-  const keyOf = (ref: ObjectRef) => `${groupResourceName(ref)} ${objectKey(ref)}`;
-  const targets = memoizeAsync((ref: ObjectRef) => sources.read(ref, signal), keyOf);
-  const isMissing = async ({ violation: { target } }: SweptViolation): Promise<boolean> => {
-    if (target === undefined || failures.isAway(target)) return true;
-    try {
-      return (await targets.read({ ...target, namespace: target.namespace })) === undefined;
-    } catch (error) {
-      failures.note(target, error);
-      return true;
-    }
-  };
-  const isLeft = async (one: SweptViolation) =>
-    one.violation.reason !== 'TargetMissing' || (await isMissing(one));
-  const still = await mapConcurrent(violations, CONCURRENT_READS, isLeft);
-  return violations.filter((_, index) => still[index]);
-}
 
 /** The pause after a sweep, as a multiple of its duration. */
 const REST = 4;

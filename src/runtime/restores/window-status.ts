@@ -266,12 +266,13 @@ export function followSweep(judged: RestoreWindow, { client, stored, now, log }:
   let isOutdated = false;
   const write = async (progress: SweepProgress, signal: AbortSignal) => {
     total ??= totalOf(progress.resources, stored, signal);
-    const { startedAt, objectsScanned, resource } = progress;
+    const { startedAt, phase, objectsScanned, resource } = progress;
     const objectsTotal = await total;
     const currentSweep = {
       startedAt: startedAt.toISOString(),
       objectsScanned,
       ...(objectsTotal === undefined ? {} : { objectsTotal: Math.max(objectsTotal, objectsScanned) }),
+      phase,
       resource: groupResourceName(resource),
     };
     const next = { ...window, status: { ...window.status, currentSweep } };

@@ -105,6 +105,7 @@ export const METRICS = {
   windowOpen: gauge('gatehouse_restore_window_open', '1 for each open RestoreWindow.', 'window', 'source'),
   windowExpires: gauge('gatehouse_restore_window_expires_timestamp_seconds', 'When each open RestoreWindow expires, in seconds since 1970.', 'window'),
   restoreViolations: gauge('gatehouse_restore_violations', 'Violations that the last sweep of each RestoreWindow found and that still exist.', 'window'),
+  sweepScanned: gauge('gatehouse_restore_sweep_scanned_objects', 'Objects that the sweep in progress of each RestoreWindow has read, by its phase: Reading or Confirming. Absent for short sweeps.', 'window', 'phase'),
   rehearsalProblems: gauge('gatehouse_restore_rehearsal_problems', 'Problems that the last scheduled rehearsal of a restore found.'),
   rehearsalNewProblems: gauge('gatehouse_restore_rehearsal_new_problems', 'Problems of the last scheduled rehearsal that the one before did not have.'),
   rehearsedAt: gauge('gatehouse_restore_rehearsal_timestamp_seconds', 'When the last scheduled rehearsal ended, in seconds since 1970. Before the first result: when its ConfigMap was created.'),

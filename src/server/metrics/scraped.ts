@@ -8,6 +8,7 @@ export interface RestoreWindowFigures {
   readonly open: boolean;
   readonly expiresAt: number;
   readonly violations: number | undefined;
+  readonly sweep: { readonly phase: string; readonly objects: number } | undefined;
 }
 
 export interface RehearsalFigures {
@@ -99,6 +100,11 @@ export function createScrapedMetrics({ scraped, histogram }: Instruments) {
   scraped(METRICS.restoreViolations, () =>
     windows().flatMap(({ window, violations }) =>
       violations === undefined ? [] : [[{ window }, violations] as const],
+    ),
+  );
+  scraped(METRICS.sweepScanned, () =>
+    windows().flatMap(({ window, sweep }) =>
+      sweep === undefined ? [] : [[{ window, phase: sweep.phase }, sweep.objects] as const],
     ),
   );
   const rehearsal = () => source('rehearsal')?.();
