@@ -201,6 +201,38 @@ test('a window without a label reports what was created or changed while it was 
   expect(reporter([drill, restore], found('10:10:00'))).toBe('drill');
 });
 
+test('of windows that are open at the same time, each reports its own objects', () => {
+  const open = (window: RestoreWindow): RestoreWindow => ({
+    ...window,
+    status: { openedAt: window.metadata.creationTimestamp ?? '', phase: 'Open' },
+  });
+  const scoped = (name: string, namespace: string) => {
+    const match = { namespaces: { include: [namespace] } };
+    const spec = { principals: [{ user: name }], expiresAt: at('23:00:00'), match };
+    return windowOf(name, '10:02:00', '23:00:00', { spec });
+  };
+  const windows = [
+    veleroWindow('r1', '10:00:00', '23:00:00'),
+    veleroWindow('r2', '10:01:00', '23:00:00'),
+    scoped('alice', 'shop'),
+    scoped('bob', 'lab'),
+  ].map(open);
+  expect(
+    ['r1', 'r2'].map((label) => reporter(windows, found('10:10:00', { label, namespace: 'shop' }))),
+  ).toEqual(['r1', 'r2']);
+  expect(
+    ['shop', 'lab', 'other'].map((namespace) => reporter(windows, found('10:10:00', { namespace }))),
+  ).toEqual(['alice', 'bob', 'r2']);
+  const counts = windows.map(
+    ({ metadata }) =>
+      ['r1', 'r2', undefined].filter(
+        (label) =>
+          reporter(windows, found('10:10:00', label === undefined ? {} : { label })) === metadata.name,
+      ).length,
+  );
+  expect(counts).toEqual([1, 1, 1, 0]); // nothing is in two reports
+});
+
 test('a tool without a label in its detector is treated in the same way', () => {
   const source = { type: 'Detector', detector: 'k10', ref: refOf('r') } as const;
   const spec = { principals: [], expiresAt: at('23:00:00'), source };

@@ -3,12 +3,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 
+import type { RestoreWindow } from '../../src/api/restore-window.ts';
 import type { KubeClient } from '../../src/kube/client.ts';
 import { startApiProxy, type OwnAnswer } from '../support/api-proxy.ts';
 import { type Balancer } from '../support/balancer.ts';
 import { createNamespace, RESTORE_WINDOWS, type Cluster, untilGone } from '../support/cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
-import { condition } from '../support/objects.ts';
+import { condition, restoreWindow } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
 import { application, APPLICATIONS, zone, ZONES } from '../support/restore-kinds.ts';
 import {
@@ -27,7 +28,7 @@ import {
 import { startSlowWebhook } from '../support/slow-webhook.ts';
 import { createVelero, installVelero, type Velero } from '../support/velero.ts';
 import { createToolClient, RESTORES, VELERO, type BackupObject } from '../support/velero-client.ts';
-import { startBalanced } from '../support/gatehouse-cluster.ts';
+import { seePhase, startBalanced } from '../support/gatehouse-cluster.ts';
 
 let balancer: Balancer;
 let cluster: Cluster;
@@ -222,6 +223,29 @@ test('each of three restores into one namespace reports its own object, and none
     const { status } = await seeReportOf(cluster, name);
     expect(status?.violations?.items.map(({ object }) => object.name)).toEqual([`${name}-0`]);
   }
+});
+
+test('of restores and a window that are open at the same time, each report lists its own objects', async () => {
+  const match = { namespaces: { include: ['other'] } };
+  await cluster.admin.create(
+    RESTORE_WINDOWS,
+    restoreWindow('by-hand', { principals: [{ user: 'hand' }], match }),
+  );
+  await seePhase(cluster, 'by-hand', 'Open');
+  const names = ['left', 'right'];
+  const runs = await Promise.all(
+    names.map((name) => velero.begin({ name, backup: withoutZones(backupOf(name, 2)) })),
+  );
+  await Promise.all(runs.map(({ write }) => write()));
+  const hand = cluster.impersonate({ user: 'hand', groups: ['system:masters'] });
+  await hand.create(APPLICATIONS, application('other', 'by-hand', { zone: 'no' }));
+  for (const { finish } of runs) expect((await finish()).errors).toEqual([]);
+  await cluster.admin.patchMerge(RESTORE_WINDOWS, { name: 'by-hand' }, { spec: { close: true } });
+  const namesIn = ({ status }: RestoreWindow) => status?.violations?.items.map(({ object }) => object.name);
+  for (const name of names)
+    expect(namesIn(await seeReportOf(cluster, name))?.toSorted()).toEqual([`${name}-0`, `${name}-1`]);
+  const byHand = await seePhase(cluster, 'by-hand', 'CompletedWithViolations');
+  expect(namesIn(byHand)).toEqual(['by-hand']);
 });
 
 test('B8: an interim sweep reports after the last write, although the phase does not change, and a final sweep follows', async () => {
