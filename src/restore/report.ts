@@ -58,8 +58,11 @@ export function withDates(
   const known = new Map(before.map((one) => [sortKeyOf(one), one.firstSeen]));
   const now = finishedAt.toISOString();
   return violations
-    .toSorted(compareBy(sortKeyOf))
-    .map((one) => ({ ...one, firstSeen: known.get(sortKeyOf(one)) ?? now, lastSeen: now }));
+    .map((one) => ({ one, key: sortKeyOf(one) }))
+    .toSorted(compareBy(({ key }) => key))
+    .map(({ one, key }) =>
+      one.lastSeen === now ? one : { ...one, firstSeen: known.get(key) ?? now, lastSeen: now },
+    );
 }
 
 /** For what does not fit into the status. */

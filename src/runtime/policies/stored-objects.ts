@@ -13,7 +13,7 @@ import { namespaces } from '../../kube/well-known.ts';
 import { isSecret } from '../../admission/policy/object-ref.ts';
 import { missingAccessMessage, namesSecrets } from './read-access.ts';
 import { type NamespaceLabels, isInScope } from '../../admission/policy/match/object-scope.ts';
-import { placesOf, type Namespaces } from '../namespaces.ts';
+import { isCovered, placesOf, type Namespaces } from '../namespaces.ts';
 import { served } from './world.ts';
 import { auditObject, forAudit } from '../../admission/policy/audit.ts';
 import type { Violation } from '../../admission/policy/violation.ts';
@@ -60,6 +60,8 @@ export function storedObjects(
       }
       return keys;
     },
+    /** Whether `keys` would list it. */
+    lists: ({ namespace }: ObjectRef): boolean => isCovered(covered, namespace),
     count: async (resource: GroupResource, signal: AbortSignal): Promise<number | undefined> => {
       const kind = await served(discovery, resource, signal);
       const counts = await Promise.all(

@@ -13,7 +13,7 @@ import { about, CONCURRENT_READS, swept, type CheckSources, type SweptObject } f
 export type NamespaceMapping = Readonly<Record<string, string>>;
 
 interface ReferenceChecks {
-  readonly sources: CheckSources & Pick<StoredObjects, 'pages' | 'keys'>;
+  readonly sources: CheckSources & Pick<StoredObjects, 'pages' | 'keys' | 'lists'>;
   readonly mapping: NamespaceMapping;
   readonly failures: Failures;
   readonly signal: AbortSignal;
@@ -124,11 +124,11 @@ async function* liveObjects(
   yield live.flat();
 }
 
-/** Without violations whose target exists by now. A target that cannot be read counts as missing. */
+/** Without violations whose target exists by now. A listed target that cannot be read counts as missing. */
 async function withMissingTarget(
   violations: readonly SweptViolation[],
   listedBefore: (kind: GroupResource) => Promise<ReadonlySet<string>>,
-  { sources: { keys, read }, failures, signal }: ReferenceChecks,
+  { sources: { keys, lists, read }, failures, signal }: ReferenceChecks,
 ): Promise<readonly SweptViolation[]> {
   const targets = violations.flatMap(({ violation: { reason, target } }) =>
     reason === 'TargetMissing' && target !== undefined ? [{ ...target, namespace: target.namespace }] : [],
@@ -139,16 +139,18 @@ async function withMissingTarget(
     const [kind] = wanted;
     if (kind === undefined) continue;
     const readOne = async (ref: typeof kind) => {
-      if (failures.isAway(kind)) return [];
+      // Only the list of the targets showed that they are missing.
+      const unknown = lists(ref) ? [] : [objectKey(ref)];
+      if (failures.isAway(kind)) return unknown;
       try {
         return (await read(ref, signal)) === undefined ? [] : [objectKey(ref)];
       } catch (error) {
         failures.note(kind, error);
-        return [];
+        return unknown;
       }
     };
     try {
-      const isListed = isCheaperToList(wanted.length, (await listedBefore(kind)).size);
+      const isListed = wanted.every(lists) && isCheaperToList(wanted.length, (await listedBefore(kind)).size);
       const found = isListed
         ? await keys(kind, signal)
         : new Set((await mapConcurrent(wanted, CONCURRENT_READS, readOne)).flat());

@@ -56,6 +56,7 @@ const sweepCluster = (change: Partial<SweepSources> = {}, interim = false, mappi
       return Promise.resolve(new Set(stored[resource]?.keys()));
     },
     read,
+    lists: () => true,
     namespaceLabels: () => Promise.resolve(new Map(Object.entries(NAMESPACES))),
     world: EMPTY_WORLD,
     pause: () => Promise.resolve(),
@@ -249,6 +250,19 @@ describe('live reads', () => {
     expect([reads, listing, listed]).toEqual([[], ['servers', 'servers'], ['datacenters', 'datacenters']]);
     expect(objectsScanned).toBe(200);
   });
+
+  test.each([50, 200])(
+    'that fail for %i targets outside the listed namespaces report no violation',
+    async (count) => {
+      suspects(count);
+      const result = await sweep({
+        lists: () => false,
+        read: (ref) => (ref.resource === 'datacenters' ? timeout() : read(ref)),
+      });
+      expect(result.violations).toEqual([]);
+      expect(result.unreadable).toEqual([`datacenters.${GROUP}: a timeout`]);
+    },
+  );
 
   test('of few suspects among many objects are not lists', async () => {
     put('datacenters', datacenter('fra1'));

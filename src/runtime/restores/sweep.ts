@@ -19,7 +19,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Tracing } from '../../tracing/tracing.ts';
 
 export interface SweepSources
-  extends CheckSources, Pick<StoredObjects, 'pages' | 'keys' | 'namespaceLabels'> {
+  extends CheckSources, Pick<StoredObjects, 'pages' | 'keys' | 'lists' | 'namespaceLabels'> {
   readonly policies: () => readonly CompiledPolicy[];
   /** Waits before violations are confirmed: controllers may still be creating targets. */
   readonly pause: (signal: AbortSignal) => Promise<void>;
@@ -146,23 +146,22 @@ const LONGEST_REST_MS = 5 * 60_000;
 /** Frequent restores must not cause continuous reads. A sweep that began before `notBefore` does not count. */
 export function createSharedSweep(sweep: Sweep, now: () => Date) {
   let last: { readonly options: SweepOptions; readonly result: ClusterSweep } | undefined;
+  let restsUntil = new Date(0);
   return async (
     options: SweepOptions,
     notBefore: Date,
     signal: AbortSignal,
     onProgress?: OnSweepProgress,
   ) => {
-    if (last !== undefined) {
-      const { result } = last;
-      if (result.startedAt >= notBefore && covers(last.options, options))
-        return { kind: 'swept', result: { ...result, interim: options.interim } } as const;
-      const took = result.finishedAt.getTime() - result.startedAt.getTime();
-      const rest = Math.max(SHORTEST_REST_MS, Math.min(LONGEST_REST_MS, REST * took));
-      const at = new Date(result.finishedAt.getTime() + rest);
-      if (now() < at) return { kind: 'later', at } as const;
-    }
+    if (last !== undefined && last.result.startedAt >= notBefore && covers(last.options, options))
+      return { kind: 'swept', result: { ...last.result, interim: options.interim } } as const;
+    if (now() < restsUntil) return { kind: 'later', at: restsUntil } as const;
+    last = undefined; // its violations may need much memory
     const result = await sweep(options, signal, onProgress);
     last = { options, result };
+    const took = result.finishedAt.getTime() - result.startedAt.getTime();
+    const rest = Math.max(SHORTEST_REST_MS, Math.min(LONGEST_REST_MS, REST * took));
+    restsUntil = new Date(result.finishedAt.getTime() + rest);
     return { kind: 'swept', result } as const;
   };
 }

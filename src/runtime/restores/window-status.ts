@@ -135,7 +135,8 @@ export async function reportSweep(
   signal: AbortSignal,
 ): Promise<void> {
   const unreadable = [...new Set([...swept.unreadable, ...(relinked?.unreadable ?? [])])];
-  const result = { ...swept, unreadable };
+  const known = window.status?.violations?.items ?? [];
+  const result = { ...swept, unreadable, violations: withDates(swept, known) };
   const relink = relinked && toRelinkStatus(window.status?.relink, relinked.items);
   const found = relink === undefined ? {} : { relink };
   const { violations, objectsScanned, interim } = result;
@@ -148,9 +149,8 @@ export async function reportSweep(
   const { name = '' } = window.metadata;
   const { status = {} } = window;
   const before = status.conditions?.find(({ type }) => type === 'IntegrityVerified');
-  const known = status.violations?.items ?? [];
   const after = toSweepStatus(result, { ...status, ...found });
-  const reports = toReports(name, withDates(result, known), relinked?.items ?? []);
+  const reports = toReports(name, violations, relinked?.items ?? []);
   await writeReports(window, reports, writer.client, signal);
   await updateStatus(
     window,

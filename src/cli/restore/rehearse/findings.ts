@@ -150,6 +150,7 @@ async function violationsOf(
       else yield await Promise.all(objects.map((object) => inVersion(object as ApiObject, type)));
     },
     keys: (kind) => Promise.resolve(new Set(contents.list(kind).map(keyOf))),
+    lists: () => true,
     read: (ref) => Promise.resolve(contents.find(ref)),
     namespaceLabels: () => Promise.resolve(target.namespaceLabels()),
     policies: () => policies,
