@@ -162,21 +162,6 @@ test('a list that expires between two pages throws', async () => {
   expect(isGone(error)).toBe(true);
 });
 
-test('a list that expires continues with newer objects if requested, and lists each object once', async () => {
-  const named = (name: string) => ({ metadata: { name } });
-  const server = await startServer(({ url = '' }, response) => {
-    const token = new URL(url, 'http://x').searchParams.get('continue');
-    if (token === null)
-      sendJson(response, { metadata: { continue: 'old' }, items: [named('a'), named('b')] });
-    else if (token === 'old')
-      sendJson(response, { ...status(410, 'Expired'), metadata: { continue: 'newer' } }, 410);
-    else sendJson(response, { metadata: {}, items: [named('c')] });
-  });
-  const { items } = await createClient(server.rest()).listAll(secrets, { resume: true });
-  expect(items.map(({ metadata }) => metadata?.name)).toEqual(['a', 'b', 'c']);
-  expect(server.requests).toHaveLength(3);
-});
-
 test('a fenced client still reads, but retries no write after it loses leadership', async () => {
   let leader = true;
   const server = await startServer(({ method }, response) => {
