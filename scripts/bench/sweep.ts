@@ -65,15 +65,15 @@ async function sweepOf(objects: number): Promise<Measured> {
     const memoryBefore = peak();
     await cluster.client.patchMerge(RESTORE_WINDOWS, { name: 'bench' }, { spec: { close: true } });
     const { status, progress } = await finalSweep(cluster);
-    const { startedAt = '', finishedAt = '' } = status?.lastSweep ?? {};
+    const { startedAt = '', finishedAt = '' } = status.lastSweep ?? {};
     const memory = peak();
     const requests = await requestsBetween(cluster, startedAt, finishedAt);
     await Promise.all([leader, webhook].map(({ program }) => program.stop(30_000)));
     return {
-      objects: status?.lastSweep?.objectsScanned ?? 0,
+      objects: status.lastSweep?.objectsScanned ?? 0,
       tookMs: Date.parse(finishedAt) - Date.parse(startedAt),
-      violations: status?.violations?.total ?? 0,
-      listed: status?.violations?.items?.length ?? 0,
+      violations: status.violations?.total ?? 0,
+      listed: status.violations?.items.length ?? 0,
       requests,
       progress,
       memoryBefore,

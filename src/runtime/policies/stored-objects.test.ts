@@ -11,7 +11,7 @@ test('a list that expires between two pages continues, and lists each object onc
   const expired = { ...status(410, 'Expired'), metadata: { continue: 'newer' } };
   const named = (...names: readonly string[]) =>
     names.map((name) => ({ metadata: { namespace: 'shop', name } }));
-  const server = await startServer(({ url = '' }, response) => {
+  const server = await startServer(({ url }, response) => {
     const token = new URL(url, 'http://x').searchParams.get('continue');
     if (token === 'old') sendJson(response, expired, 410);
     else if (token === 'newer') sendJson(response, { metadata: {}, items: named('c') });

@@ -29,6 +29,11 @@ type Suspects = Map<
   { readonly ref: ReturnType<typeof storedRef>; policies: readonly CompiledPolicy[] }
 >;
 
+interface Kind {
+  objects: number;
+  readonly suspects: Suspects;
+}
+
 /** Up to this number of objects are read one by one. */
 const FEW = 100;
 /** A page with 500 objects costs the API server about as much as ten reads. */
@@ -39,10 +44,10 @@ const isCheaperToList = (wanted: number, stored: number): boolean =>
 
 export function createReferenceChecks(checks: ReferenceChecks) {
   const { sources, mapping, failures, signal } = checks;
-  const kinds = new Map<StoredKind, { objects: number; readonly suspects: Suspects }>();
+  const kinds = new Map<StoredKind, Kind>();
   const listed = memoizeAsync((kind: GroupResource) => sources.keys(kind, signal), groupResourceName);
   const kindOf = (resource: StoredKind) => {
-    const kind = kinds.get(resource) ?? { objects: 0, suspects: new Map() };
+    const kind: Kind = kinds.get(resource) ?? { objects: 0, suspects: new Map() };
     kinds.set(resource, kind);
     return kind;
   };

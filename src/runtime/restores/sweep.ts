@@ -117,8 +117,6 @@ export function createSweep(sources: SweepSources) {
   };
 }
 
-type Failures = ReturnType<typeof createFailures>;
-
 /** The failed reads of each kind. One says nothing about the next; many mean that the API server is away. */
 function createFailures(signal: AbortSignal) {
   const failed = new Map<string, { readonly first: string; readonly count: number }>();

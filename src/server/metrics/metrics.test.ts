@@ -118,12 +118,15 @@ test('certs are exported as of the scrape, and only by the leader', async () => 
 });
 
 test('the progress of a sweep is scraped while it runs', async () => {
-  const { scrape, text } = createMetrics();
-  const window = { window: 'drill', source: 'Manual', open: false, expiresAt: 0, violations: undefined };
-  let sweep: { readonly phase: string; readonly objects: number } | undefined;
-  scrape({ restoreWindows: () => [{ ...window, sweep }] });
-  expect(await text()).not.toContain('gatehouse_restore_sweep_scanned_objects{');
-  sweep = { phase: 'Confirming', objects: 500 };
-  const sample = 'gatehouse_restore_sweep_scanned_objects{window="drill",phase="Confirming"} 500';
-  expect(await text()).toContain(sample);
+  const metrics = createMetrics();
+  const idle = { window: 'idle', source: 'Manual', open: false, expiresAt: 0, violations: undefined };
+  const sweep = { phase: 'Confirming', objects: 500 };
+  metrics.scrape({
+    restoreWindows: () => [
+      { ...idle, sweep: undefined },
+      { ...idle, window: 'drill', sweep },
+    ],
+  });
+  const name = 'gatehouse_restore_sweep_scanned_objects';
+  expect(await samples(metrics, name)).toEqual([`${name}{window="drill",phase="Confirming"} 500`]);
 });
