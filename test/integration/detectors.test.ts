@@ -85,6 +85,8 @@ test.each<[string, object, string]>([
   ['stash', { status: { phase: 'Running' } }, 'active'],
   ['rancher-backup', { status: { conditions: [] } }, 'active'],
   ['rancher-backup', { status: { restoreCompletionTs: '2026-11-21T12:00:00Z' } }, 'over'],
+  ['job', { status: { active: 1 } }, 'active'],
+  ['job', { status: { conditions: [{ type: 'FailureTarget' }, { type: 'Failed' }] } }, 'over'],
 ])('%s maps %j to %s', (name, object, activity) => {
   expect(readSource(named(name), object).activity).toBe(activity);
 });

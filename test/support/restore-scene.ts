@@ -21,7 +21,7 @@ import {
 } from './restore-kinds.ts';
 import { backupObject, RESTORES, VELERO, type BackupObject } from './velero-client.ts';
 
-const VELERO_FOLDER = join(import.meta.dirname, '..', '..', 'deploy', 'detectors', 'velero');
+const DETECTORS = join(import.meta.dirname, '..', '..', 'deploy', 'detectors');
 
 /** Installs the kinds, and alice, an ordinary user who may write everything. */
 export async function installKinds(cluster: Cluster): Promise<void> {
@@ -40,15 +40,20 @@ export async function enforceApplications(cluster: Cluster): Promise<void> {
 }
 
 /** Applies the shipped Velero detector; it trusts Velero's namespace and uses short times for tests. */
-export async function trustVelero(
+export const trustVelero = (
   cluster: Cluster,
   window: RestoreDetector['spec']['window'] = { settle: '2s', idle: '1s' },
+): Promise<void> => enableDetector(cluster, 'velero', { namespaces: ['velero'], window });
+
+/** Applies a shipped detector with changes. */
+export async function enableDetector(
+  cluster: Cluster,
+  folder: string,
+  changes: Partial<RestoreDetector['spec']>,
 ): Promise<void> {
   await cluster.apply(
-    ...readManifests(VELERO_FOLDER).map((manifest) =>
-      isDetector(manifest)
-        ? { ...manifest, spec: { ...manifest.spec, namespaces: ['velero'], window } }
-        : manifest,
+    ...readManifests(join(DETECTORS, folder)).map((manifest) =>
+      isDetector(manifest) ? { ...manifest, spec: { ...manifest.spec, ...changes } } : manifest,
     ),
   );
 }
@@ -123,11 +128,11 @@ export const isVerified = ({ status }: RestoreWindow): boolean =>
   status?.conditions?.some(({ type, status: is }) => type === 'IntegrityVerified' && is === 'True') ?? false;
 
 /** Resolves when the leader has processed the current detector. */
-export const untilDetectorIsProcessed = (cluster: Cluster): Promise<RestoreDetector> =>
+export const untilDetectorIsProcessed = (cluster: Cluster, name = 'velero'): Promise<RestoreDetector> =>
   cluster.see<RestoreDetector>(
     'the detector is processed',
     RESTORE_DETECTORS,
-    { name: 'velero' },
+    { name },
     ({ metadata, status }) =>
       status?.conditions?.find(({ type }) => type === 'Watching')?.observedGeneration === metadata.generation,
   );

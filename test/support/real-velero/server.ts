@@ -25,7 +25,7 @@ export async function startVelero(cluster: Cluster) {
   for (const name of ['plugins', 'store', 'tmp']) mkdirSync(join(folder, name), { recursive: true });
   symlinkSync(join(programs, 'folder-store'), join(folder, 'plugins', 'folder-store'));
   await install(cluster, join(programs, 'velero'), join(folder, 'store'));
-  await connect(cluster, join(folder, 'kubeconfig'));
+  await connect(cluster, { namespace: NAMESPACE, name: 'velero' }, join(folder, 'kubeconfig'));
 
   let program: Program | undefined;
   const start = async () => {
@@ -104,10 +104,15 @@ async function printedManifests(velero: string, kubeconfig: string): Promise<rea
   return (JSON.parse(printed) as { readonly items: readonly Manifest[] }).items; // a List
 }
 
-async function connect({ adminRest, plane }: Cluster, kubeconfig: string): Promise<void> {
+/** Writes a kubeconfig with a token of the service account. */
+export async function connect(
+  { adminRest, plane }: Cluster,
+  account: { readonly namespace: string; readonly name: string },
+  kubeconfig: string,
+): Promise<void> {
   const { status } = await adminRest.request<{ readonly status: { readonly token: string } }>({
     method: 'POST',
-    path: `/api/v1/namespaces/${NAMESPACE}/serviceaccounts/velero/token`,
+    path: `/api/v1/namespaces/${account.namespace}/serviceaccounts/${account.name}/token`,
     body: {
       apiVersion: 'authentication.k8s.io/v1',
       kind: 'TokenRequest',
