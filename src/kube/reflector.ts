@@ -80,6 +80,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
   const { clock = systemClock, random = Math.random } = options;
   const { resource, namespace, labelSelector, fieldSelector, metadataOnly } = options;
   const scope: WatchScope = { resource, namespace, labelSelector, fieldSelector, metadataOnly };
+  const isOneObject = fieldSelector?.startsWith('metadata.name=') === true;
   const timing = { ...TIMING, ...options.timing };
   const fields = { resource: groupResourceName(resource), namespace };
   const client = createClient(rest);
@@ -157,7 +158,8 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
   };
 
   const attempt = async (progress: Progress, signal: AbortSignal): Promise<'go-on' | Error> => {
-    if (progress.position !== undefined && !(await stillThere(progress.position, signal)))
+    // Listing one object costs as much as the probe, and shows what a watch from a lost position would miss.
+    if (progress.position !== undefined && (isOneObject || !(await stillThere(progress.position, signal))))
       progress.position = undefined;
     progress.position ??= await list(progress, signal);
     signal.throwIfAborted();

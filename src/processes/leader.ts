@@ -96,7 +96,7 @@ async function lead(
   const ownSweeps = startOwnSweeps(context, ownLease, signal);
   const certificates = startCertificates(context, signal);
   const paths = startPathRotation(context, replica.paths, signal);
-  const shared = startShareState(context, replica, signal);
+  const shared = startShareState(context, { ...replica, ownLease }, signal);
   const ofUsers = startUnlessLent(context, replica.webhooks, replica.handlers.controllers, signal);
   const governing = async () => {
     // A policy that this replica has not compiled yet must remain in the webhook configurations.

@@ -4,6 +4,7 @@ import { presentServingSecret } from '../runtime/certificates/own-certificate.ts
 import {
   createIsOurs,
   followCopies,
+  followRollbacks,
   readOwnName,
   followSharedState,
   watchServingSecret,
@@ -20,6 +21,7 @@ export async function webhook(config: WebhookConfig, options: ProcessOptions): P
     const { context } = connected;
     const serving = watchServingSecret(context, shutdown);
     const shared = followSharedState(serving, shutdown);
+    followRollbacks(context, shared, shutdown);
     const webhooks = startWebhooks(process, clients, {
       ...followCopies(context, shared, shutdown),
       isOurs: createIsOurs(() => shared.current()?.user, config.namespace, readOwnName(context, shutdown)),

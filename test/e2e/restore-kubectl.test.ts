@@ -35,6 +35,7 @@ const NAMESPACE = 'restores';
 const ACCOUNT = { namespace: NAMESPACE, name: 'restorer' };
 const SKIP = 'example.com/skip';
 const RECORD = 'gatehouse.dev/quiesced';
+const APPLY_STATUS = 'apply --server-side --force-conflicts --subresource=status';
 
 const scenes = SCENES.map(([, scene]) => scene);
 const places = new Set(
@@ -95,17 +96,18 @@ describe.skipIf(!HAS_KUBECTL)('a restore with kubectl apply', () => {
   ])('applied by the %s', (side, command) => {
     beforeAll(loseAll);
 
-    test('nothing is lost, the report is right, and a second pass changes nothing', async () => {
+    test('nothing is lost in two passes, and the report is right', async () => {
       for (const index of [0, 1]) {
         const name = `${side}-${index}`;
         const files = filesOf(name, index);
         const end = await beginJob(name);
         const said = [await applyFiles(command, files), await applyFiles(command, files)];
+        if (index === 0) await kubectl.says(`${APPLY_STATUS} -f ${join(files, 'Application.state.a.json')}`);
         await end('Succeeded');
         const { status } = await seeReport(name);
         const denied = said.map((text) => text.split('denied the request').length - 1);
         expect(denied, said.join('\n')).toEqual(Array(2).fill(refusedBy(index)));
-        expect(said[0]).toContain('does not exist yet; checked again after the restore');
+        if (index === 0) expect(said[0]).toContain('does not exist yet; checked again after the restore');
         expect(linesOf(status?.violations?.items ?? [], places)).toEqual(
           await brokenIn(cluster.admin, places),
         );
@@ -154,7 +156,10 @@ const refOf = ({ metadata }: Application) => ({
 const loseAll = () => Promise.all(scenes.map((scene) => loseScene(cluster, scene)));
 
 const refusedBy = (index: number): number =>
-  scenes.reduce((sum, { restores, refused = [] }) => sum + (restores[index] && refused.length), 0);
+  scenes.reduce(
+    (sum, { restores, refused = [] }) => sum + (restores[index] === undefined ? 0 : refused.length),
+    0,
+  );
 
 async function lost(scene: Scene): Promise<readonly string[]> {
   const { isRestored = () => true, restores } = scene;
@@ -162,7 +167,7 @@ async function lost(scene: Scene): Promise<readonly string[]> {
   return lostOf(before, await readScene(cluster, scene), restores[0] ?? {});
 }
 
-/** All that the API server gave in the backup, and that kubectl can apply to another cluster, is in the files. */
+/** A file for each selected object, as `kubectl get -o json` prints it, without the fields that belong to the old cluster. */
 function filesOf(name: string, index: number): string {
   const folder = folderOf(name);
   for (const [scene, objects] of backups) {
@@ -209,12 +214,8 @@ function writeObject(folder: string, { metadata = {}, ...rest }: KubeObject): vo
 }
 
 /** @returns what kubectl prints, also if the API server refuses objects */
-const applyFiles = async (command: string, folder: string): Promise<string> => {
-  const said = await kubectl.says(`${command} -f ${folder}`).catch(String);
-  const status = '--server-side --force-conflicts --subresource=status';
-  await kubectl.says(`apply ${status} -f ${join(folder, 'Application.state.a.json')}`).catch(String);
-  return said;
-};
+const applyFiles = (command: string, folder: string): Promise<string> =>
+  kubectl.says(`${command} -f ${folder}`).catch(String);
 
 /** The Job controller of Kubernetes runs the Job. @returns a function that ends its pod, as a kubelet does */
 async function beginJob(name: string) {

@@ -114,6 +114,8 @@ export function createOwnLease(
 
   return {
     notes: { judge, annotations } satisfies LeaseNotes,
+    /** The epoch in which a leader last announced a rollback. A webhook process can't read the Lease. */
+    announcedRollback: () => memory?.last.rollback,
     sweepDue: () => due,
     onSweepDue: listeners.add,
     /** The window exists: the next write of the Lease removes the request for it. */

@@ -12,6 +12,7 @@ import {
   createIsOurs,
   followCopies,
   createShareStateReconciler,
+  followRollbacks,
   followSharedState,
   stateIn,
 } from './own-state.ts';
@@ -30,8 +31,10 @@ const policy = {
 
 const { client, objects, reset } = createCluster();
 const stored = objects<Secret>(secrets);
-const share = () =>
-  createShareStateReconciler(client, OWN_NAMESPACE, () => Promise.resolve(LEADER), silent)('', NEVER);
+const share = (rollback?: string) => {
+  const facts = { userName: () => Promise.resolve(LEADER), announcedRollback: () => rollback };
+  return createShareStateReconciler(client, OWN_NAMESPACE, facts, silent)('', NEVER);
+};
 const serving = () => stored.read(keyOf(SERVING_SECRET));
 
 beforeEach(() => {
@@ -112,6 +115,24 @@ describe('a webhook process', () => {
     expect(records.recordOf('p', policy)).toBe(record);
     expect(shared.current()?.user).toBe(LEADER);
     expect(changes).toBe(1);
+  });
+
+  test('lists everything again for each rollback that the leader announces while it runs', async () => {
+    const { see, shared } = watching();
+    let told = 0;
+    const rollbacks = { ...createListeners<[]>(), tell: () => (told += 1) };
+    followRollbacks(
+      { rollbacks, metrics: { rollback: () => undefined } as never, log: silent },
+      shared,
+      never,
+    );
+    const counts: number[] = [];
+    for (const announced of ['3', '3', '8', undefined, '8', '9']) {
+      await share(announced);
+      see();
+      counts.push(told);
+    }
+    expect(counts).toEqual([0, 0, 1, 1, 1, 2]);
   });
 
   test('an older copy from a backup counts only until the leader has replaced it', async () => {

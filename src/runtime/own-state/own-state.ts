@@ -6,6 +6,7 @@ import { memoizeAsync } from '../../json/memoize-async.ts';
 import type { AccessSubject } from '../../kube/access.ts';
 import { orAborted } from '../../json/abort.ts';
 import { untilAnswered, type Context } from '../context.ts';
+import type { OwnLease } from '../leadership/own-lease.ts';
 import { createReadRecords, followReadRecords, READS_SECRET } from '../policies/read-records.ts';
 import { createAcceptedPaths, followPathTokens, PATH_SECRET } from '../webhooks/path-tokens.ts';
 import { isJsonObject, jsonIn, valueIn, type JsonValue } from '../../json/json.ts';
@@ -94,14 +95,20 @@ interface SharedState {
   readonly paths: SecretData;
   readonly reads: SecretData;
   readonly user?: string | undefined;
+  readonly rollback?: string | undefined;
 }
 
 export function stateIn(secret: Secret | undefined): SharedState | undefined {
   const state = jsonIn(textOf(secret?.data, SHARED_STATE_KEY) ?? '');
-  const [paths, reads, user] = ['paths', 'reads', 'user'].map((key) => valueIn(state, key));
+  const [paths, reads] = ['paths', 'reads'].map((key) => valueIn(state, key));
   if (!isSecretData(paths) || !isSecretData(reads)) return undefined;
-  return { paths, reads, ...(typeof user === 'string' ? { user } : {}) };
+  return { paths, reads, ...textsIn({ user: valueIn(state, 'user'), rollback: valueIn(state, 'rollback') }) };
 }
+
+const textsIn = (values: Readonly<Record<string, JsonValue | undefined>>): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    Object.entries(values).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
+  );
 
 const isSecretData = (value: JsonValue | undefined): value is Readonly<Record<string, string>> =>
   isJsonObject(value) && Object.values(value).every((one) => typeof one === 'string');
@@ -140,13 +147,38 @@ export function followSharedState(
   };
 }
 
+/**
+ * In a webhook process, which can't read the Lease. A watch of its may have continued after the cluster had passed the
+ * resourceVersion at which that watch had stopped: then only the announcement shows that objects are missing.
+ */
+export function followRollbacks(
+  { rollbacks, metrics, log }: Pick<Context, 'rollbacks' | 'metrics' | 'log'>,
+  { onChange }: Pick<SharedStateFollower, 'onChange'>,
+  signal: AbortSignal,
+): void {
+  let isFirst = true;
+  let last: string | undefined;
+  onChange(({ rollback }) => {
+    const isNew = !isFirst && rollback !== undefined && rollback !== last;
+    isFirst = false;
+    last = rollback ?? last;
+    if (!isNew) return;
+    metrics.rollback('Told');
+    log.warn({ rollback }, 'the leader announced a rollback of etcd; all objects are listed again');
+    rollbacks.tell();
+  }, signal);
+}
+
 /** Watches report changes of the three Secrets. This recheck, in milliseconds, is a safety net. */
 const RECHECK_MS = 60_000;
 
 export function createShareStateReconciler(
   client: Pick<KubeClient, 'get' | 'replace'>,
   namespace: string,
-  userName: (signal: AbortSignal) => Promise<string | undefined>,
+  facts: {
+    readonly userName: (signal: AbortSignal) => Promise<string | undefined>;
+    readonly announcedRollback: () => string | undefined;
+  },
   log: Log,
 ): Reconcile {
   return async (_key, signal) => {
@@ -157,8 +189,9 @@ export function createShareStateReconciler(
     if (serving === undefined || paths?.data === undefined || reads?.data === undefined) return again;
     if (parsePathTokens(paths.data) === undefined || !createReadRecords(() => reads.data).hasKey())
       return again;
-    const user = await userName(signal);
-    const state = { paths: paths.data, reads: reads.data, ...(user === undefined ? {} : { user }) };
+    const user = await facts.userName(signal);
+    const known = textsIn({ user, rollback: facts.announcedRollback() });
+    const state = { paths: paths.data, reads: reads.data, ...known };
     if (isDeepStrictEqual(stateIn(serving), state)) return again;
     const data = { ...serving.data, [SHARED_STATE_KEY]: base64(JSON.stringify(state)) };
     await client.replace<Secret>(secrets, { ...serving, data }, { signal });
@@ -169,14 +202,15 @@ export function createShareStateReconciler(
 
 export function startShareState(
   context: Context,
-  { paths, records }: OwnState,
+  { paths, records, ownLease }: OwnState & { readonly ownLease: OwnLease },
   signal: AbortSignal,
 ): RunningController {
   const { client, config, log } = context;
-  const userName = createOwnName(context);
-  const reconcile = createShareStateReconciler(client, config.namespace, userName, log);
+  const facts = { userName: createOwnName(context), announcedRollback: ownLease.announcedRollback };
+  const reconcile = createShareStateReconciler(client, config.namespace, facts, log);
   const on = [watchServingSecret(context, signal), paths, records].map(({ onChange }) => onChange);
-  return startController(context, { name: 'shared-state', key: SERVING_SECRET, on, reconcile }, signal);
+  const options = { name: 'shared-state', key: SERVING_SECRET, on: [...on, ownLease.onSweepDue], reconcile };
+  return startController(context, options, signal);
 }
 
 function createOwnName({ userName, config, log }: Pick<Context, 'userName' | 'config' | 'log'>) {
