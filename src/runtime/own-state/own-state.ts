@@ -152,7 +152,7 @@ export function followSharedState(
  * resourceVersion at which that watch had stopped: then only the announcement shows that objects are missing.
  */
 export function followRollbacks(
-  { rollbacks, metrics, log }: Pick<Context, 'rollbacks' | 'metrics' | 'log'>,
+  { rollbacks, metrics, log }: Pick<Context, 'rollbacks' | 'metrics'> & { readonly log: Log },
   { onChange }: Pick<SharedStateFollower, 'onChange'>,
   signal: AbortSignal,
 ): void {
