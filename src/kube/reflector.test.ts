@@ -331,6 +331,19 @@ test('a cluster that was rolled back is listed again, and every object is emitte
   expect(store.get('a/one')?.spec?.n).toBe(2);
 });
 
+test('one object is listed again after a disconnect: a rollback may have changed it at an earlier revision', async () => {
+  const script = scripted({
+    list: inTurn(listOf(100, item('one', 90, 1)), listOf(130, item('one', 70, 2))),
+    watch: (n, response) => {
+      if (n === 0) response.destroy();
+    },
+  });
+  const options = { fieldSelector: 'metadata.name=one' };
+  const { changes } = start(await startServer(script), options);
+  await until(() => changes.length === 2);
+  expect(changes).toEqual(['added a/one 90', 'changed a/one 70']);
+});
+
 test('an event or bookmark older than the last one is ignored', async () => {
   const script = scripted({
     list: inTurn(listOf(100), listOf(101, item('two', 101))),
