@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { configMaps, leases, secrets, validatingWebhookConfigurations } from '../../src/kube/well-known.ts';
 import {
+  ADMISSION_POLICIES,
   askForCertificate,
   BUNDLE,
   DATACENTERS,
@@ -87,13 +88,13 @@ describe('C4: etcd is restored from a snapshot', () => {
 
   /** The watches of frozen replicas end at a revision that the restored cluster has passed when they continue. */
   async function writePast(lost: number): Promise<void> {
-    for (let batch = 0; (await revision()) <= lost; batch += 1)
+    // The API server's watch cache of a kind begins with the first request: a later one would refuse old watches.
+    for (const kind of [ADMISSION_POLICIES, DATACENTERS, SERVERS]) await cluster.admin.list(kind);
+    expect(await revision()).toBeLessThan(lost);
+    for (let now = await revision(); now <= lost; now = await revision())
       await Promise.all(
         Array.from({ length: 20 }, (_, index) =>
-          cluster.admin.create(
-            configMaps,
-            configMap(`filler-${batch}-${index}`, {}, { namespace: 'default' }),
-          ),
+          cluster.admin.create(configMaps, configMap(`filler-${now}-${index}`, {}, { namespace: 'default' })),
         ),
       );
   }
@@ -191,10 +192,7 @@ describe('C4: etcd is restored from a snapshot', () => {
       restoreSnapshot(processes, snapshot);
       if (round === 'bumped') await bumpRevision(await processes.startEtcd(), 5_000);
       await processes.start();
-      if (round === 'passed')
-        await soon('the cluster is past the lost revisions', () =>
-          writePast(before.revision).then(() => true),
-        );
+      if (round === 'passed') await writePast(before.revision);
       for (const { program } of replicas) program.kill('SIGCONT');
 
       await soon('both replicas notice', async () => {
