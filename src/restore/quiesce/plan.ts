@@ -10,6 +10,7 @@ import {
   type JsonValue,
 } from '../../json/json.ts';
 import type { GroupResource, KubeObject } from '../../json/kube-object.ts';
+import { depthBelow } from '../owner-order.ts';
 import type { QuiesceRule } from '../../api/quiesce.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import { covers, windowProblems, windowState, DEFAULT_PATH, quiesceProblems } from '../window.ts';
@@ -136,16 +137,9 @@ export interface Undoable {
 export function undoOrder(found: readonly Undoable[]): readonly (readonly Undoable[])[] {
   const byUid = new Map<string | undefined, Undoable>();
   for (const one of found) if (!byUid.has(one.object.metadata?.uid)) byUid.set(one.object.metadata?.uid, one);
-  const depths = new Map<Undoable, number>();
-  const depthOf = (one: Undoable): number => {
-    const known = depths.get(one);
-    if (known !== undefined) return known;
-    depths.set(one, 0); // ends cycles
-    const owners = one.object.metadata?.ownerReferences?.flatMap(({ uid }) => byUid.get(uid) ?? []) ?? [];
-    const depth = Math.max(0, ...owners.map((owner) => depthOf(owner) + 1));
-    depths.set(one, depth);
-    return depth;
-  };
+  const depthOf = depthBelow<Undoable>(
+    ({ object }) => object.metadata?.ownerReferences?.flatMap(({ uid }) => byUid.get(uid) ?? []) ?? [],
+  );
   const levels = Map.groupBy(byUid.values(), (one) => depthOf(one) * found.length + one.rank);
   return [...levels].sort(([a], [b]) => a - b).map(([, level]) => level);
 }

@@ -7,7 +7,7 @@ import { restoringWindows, sweepMode, type SweepMode, createAttribution } from '
 import { type StoredObjects, storedObjects, eachPage, storedRef } from '../policies/stored-objects.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { namesUids, targetUids, type TargetUid } from '../../admission/policy/references/target-uids.ts';
-import { isInScope } from '../../admission/policy/match/object-scope.ts';
+import { isInScope, type NamespaceLabels } from '../../admission/policy/match/object-scope.ts';
 import { mapConcurrent } from '../../json/map-concurrent.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import { relinkMode } from '../../restore/window.ts';
@@ -37,14 +37,23 @@ export type RelinkedStored = Awaited<ReturnType<typeof relinkStored>>;
 
 const AT_ONCE = 16;
 
-interface Relinkers {
+export interface Relinkers {
   readonly owners: Relink;
   readonly uids: RelinkUids;
 }
 
-type RelinkTask = Pick<RelinkOptions, 'isRestored'> & {
+export type RelinkTask = Pick<RelinkOptions, 'isRestored'> & {
   readonly modeOf: (resource: GroupResource, object: KubeObject) => SweepMode;
 };
+
+export interface Governed {
+  readonly resource: GroupResource;
+  readonly object: KubeObject;
+  readonly governing: readonly CompiledPolicy[];
+  readonly namespaces: NamespaceLabels;
+}
+
+export const mayLose = (policy: CompiledPolicy): boolean => policy.preservesOwners || namesUids(policy);
 
 /** @throws the reason of `signal` on abort, and when the namespaces cannot be read */
 export async function relinkStored(
@@ -54,7 +63,7 @@ export async function relinkStored(
   { modeOf, isRestored }: RelinkTask,
   signal: AbortSignal,
 ) {
-  const preserving = policies.filter((policy) => policy.preservesOwners || namesUids(policy));
+  const preserving = policies.filter(mayLose);
   const items: RelinkItem[] = [];
   if (preserving.length === 0) return { items, unreadable: [] };
   const namespaces = await stored.namespaceLabels(signal);
@@ -62,21 +71,30 @@ export async function relinkStored(
     stored,
     preserving,
     async (page, resource, governing) => {
-      const results = await mapConcurrent(page, AT_ONCE, async (object) => {
-        const policiesOf = governing.filter((policy) => isInScope(policy, object, namespaces));
-        const { mode, heldBy } = modeOf(resource, object);
-        if (policiesOf.length === 0 || mode === 'Off') return [];
-        const options = { mode, heldBy, isRestored };
-        // Uids first: a link changes the object.
-        const uids = await relink.uids(resource, object, policiesOf, options, signal);
-        const preserves = policiesOf.some(({ preservesOwners }) => preservesOwners);
-        return preserves ? [...uids, ...(await relink.owners(resource, object, options, signal))] : uids;
-      });
+      const results = await mapConcurrent(page, AT_ONCE, (object) =>
+        relinkObject({ resource, object, governing, namespaces }, relink, { modeOf, isRestored }, signal),
+      );
       items.push(...results.flat());
     },
     signal,
   );
   return { items, unreadable };
+}
+
+export async function relinkObject(
+  { resource, object, governing, namespaces }: Governed,
+  relink: Relinkers,
+  { modeOf, isRestored }: RelinkTask,
+  signal: AbortSignal,
+): Promise<readonly RelinkItem[]> {
+  const policiesOf = governing.filter((policy) => isInScope(policy, object, namespaces));
+  const { mode, heldBy } = modeOf(resource, object);
+  if (policiesOf.length === 0 || mode === 'Off') return [];
+  const options = { mode, heldBy, isRestored };
+  // Uids first: a link changes the object.
+  const uids = await relink.uids(resource, object, policiesOf, options, signal);
+  const preserves = policiesOf.some(({ preservesOwners }) => preservesOwners);
+  return preserves ? [...uids, ...(await relink.owners(resource, object, options, signal))] : uids;
 }
 
 export type RelinkOwners = ReturnType<typeof createRelinkOwners>;
@@ -86,16 +104,21 @@ export interface RelinkSources extends RestoreKinds {
   readonly world: { readonly owners: Owners };
 }
 
-export function createRelinkOwners(
-  { client, discovery, config, namespaces }: Context<ControllersConfig>,
-  { windows, detectors, registry, world }: RelinkSources,
+export function createRelinkers(
+  { client, discovery, namespaces }: Context<ControllersConfig>,
+  { world }: Pick<RelinkSources, 'world'>,
 ) {
   const stored = storedObjects(client, discovery, undefined, namespaces);
   const patch = createPatch(client, discovery, OWNERS_MANAGER);
-  const relink: Relinkers = {
-    owners: createRelinker(world.owners, stored, patch),
-    uids: createUidRelinker(stored, patch),
-  };
+  const owners = createRelinker(world.owners, stored, patch);
+  return { stored, relink: { owners, uids: createUidRelinker(stored, patch) } };
+}
+
+export function createRelinkOwners(
+  { stored, relink }: ReturnType<typeof createRelinkers>,
+  { config }: Pick<Context<ControllersConfig>, 'config'>,
+  { windows, detectors, registry }: RelinkSources,
+) {
   return async (window: RestoreWindow, signal: AbortSignal): Promise<RelinkedStored | undefined> => {
     if (relinkMode(window.spec) === 'Off') return undefined;
     const others = windows.store.list().filter(({ metadata }) => metadata.name !== window.metadata.name);

@@ -19,7 +19,8 @@ import {
 import { storedObjects, type StoredObjects } from '../policies/stored-objects.ts';
 import { RESTORE_WINDOWS } from '../resources.ts';
 import { startQuiesce } from './quiesce/quiesce.ts';
-import { createRelinkOwners, type RelinkOwners, type RelinkSources } from './relink.ts';
+import { startEarlyLinks } from './early-links.ts';
+import { createRelinkers, createRelinkOwners, type RelinkOwners, type RelinkSources } from './relink.ts';
 import { startDetection } from './restore-detectors.ts';
 import { createSharedSweep, traceSweeps, createSweep, type Sweep, type SweepOptions } from './sweep.ts';
 import { isCreatedSince } from './sweep-checks.ts';
@@ -203,6 +204,8 @@ export function startRestores(context: LeaderContext, sources: RestoreSources, s
   const changes = new Map<string, object>();
   const settleMs = (window: RestoreWindow) => detection.times(window)?.settleMs ?? config.restoreSettleMs;
   const quiesce = startQuiesce(context, sources, settleMs, signal);
+  const relinkers = createRelinkers(context, sources);
+  const early = startEarlyLinks(context, sources, relinkers, signal);
   const reconcile = createRestoreWindowsReconciler({
     client,
     record,
@@ -219,7 +222,7 @@ export function startRestores(context: LeaderContext, sources: RestoreSources, s
       const { reporter } = createAttribution(...known, config.restoreSettleMs);
       return all.filter((found) => reporter(found) === window).map(({ violation }) => violation);
     },
-    relink: createRelinkOwners(context, sources),
+    relink: createRelinkOwners(relinkers, context, sources),
     timesOf: (window) => ({ settleMs: settleMs(window), recheckMs: RECHECK_MS }),
   });
   const options = { name: 'restore-windows', objects: windows, timeoutMs: SWEEP_MS, reconcile };
@@ -236,5 +239,5 @@ export function startRestores(context: LeaderContext, sources: RestoreSources, s
     for (const window of windows.store.list())
       if (window.status?.closedAt === undefined) controller.add(keyOf(window));
   }, signal);
-  return { stopped: Promise.all([controller.stopped, detection.stopped, quiesce.stopped]) };
+  return { stopped: Promise.all([controller, detection, quiesce, early].map(({ stopped }) => stopped)) };
 }
