@@ -1,0 +1,140 @@
+// suite: shared-plane, sandbox: long
+/** Owners and uids of restored objects are linked while the window is open, in any order and in another namespace. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import { OWNER_RECORD_ANNOTATION } from '../../src/api/owner-record.ts';
+import { clusterAdmin, DATACENTERS, SERVERS } from '../../src/cli/sandbox/tour-objects.ts';
+import type { RestoreWindow } from '../../src/api/restore-window.ts';
+import { createNamespace, RESTORE_WINDOWS, type Cluster } from '../support/cluster.ts';
+import { seeInForce, startGatehouse } from '../support/gatehouse-cluster.ts';
+import { datacenter } from '../support/objects.ts';
+import { createOwnerScene, ownersOf, recordOf, type OwnerScene } from '../support/owner-scene.ts';
+import { eventually } from '../support/processes.ts';
+import {
+  application,
+  APPLICATIONS,
+  kindManifests,
+  ownersPolicy,
+  relinkRole,
+  uidsPolicy,
+  zone,
+  ZONES,
+  type Application,
+} from '../support/restore-kinds.ts';
+import { VELERO } from '../support/velero-client.ts';
+
+let cluster: Cluster;
+let scene: OwnerScene;
+
+beforeAll(async () => {
+  ({ cluster } = await startGatehouse());
+  scene = await createOwnerScene(cluster);
+  await cluster.apply(...kindManifests, relinkRole, clusterAdmin('test-restorer', VELERO.user));
+  await cluster.apply(ownersPolicy, uidsPolicy);
+  await createNamespace(cluster, 'copy');
+  for (const name of ['application-owners', 'application-uids']) await seeInForce(cluster, name);
+});
+
+afterAll(() => cluster.stop());
+
+const PATIENCE_MS = 30_000;
+/** Longer than a pass waits for its next one, and for an object to be left alone. */
+const PASSES_MS = 18_000;
+/** Longer than the garbage collector takes to delete an object with a wrong owner. */
+const SURVIVES_MS = 4_000;
+
+const find = (namespace: string, name: string) =>
+  cluster.admin.get<Application>(APPLICATIONS, { namespace, name });
+const windowNamed = (name: string) => cluster.admin.get<RestoreWindow>(RESTORE_WINDOWS, { name });
+const seeLinked = (what: string, read: () => ReturnType<OwnerScene['find']>) =>
+  eventually(`${what} is linked`, async () => ownersOf(await read()).length > 0, PATIENCE_MS);
+
+/** As in a backup of another cluster: an Application with a record of an owner that had another uid there. */
+const recorded = (
+  namespace: string,
+  name: string,
+  kind: 'Application' | 'Zone',
+  owner: string,
+  spec = {},
+) => {
+  const ref = { apiVersion: 'restore.example.com/v1', kind, name: owner, uid: `old-${owner}` };
+  const record = JSON.stringify({ v: 1, self: name, refs: [{ ...ref, controller: true }] });
+  return application(namespace, name, spec, { annotations: { [OWNER_RECORD_ANNOTATION]: record } });
+};
+
+test('a child is linked while the window is open, as soon as its owner exists, and the report counts it once', async () => {
+  const backup = await scene.backUp('early', 'late', { controller: true, blockOwnerDeletion: true });
+  await scene.open('open');
+  await scene.restorer.create(SERVERS, backup);
+  await sleep(PASSES_MS);
+  expect(ownersOf(await scene.find('early'))).toEqual([]);
+  const owner = await scene.restorer.create(DATACENTERS, datacenter('late'));
+  await seeLinked('the child', () => scene.find('early'));
+  expect(ownersOf(await scene.find('early'))[0]?.uid).toBe(owner.metadata?.uid);
+  await eventually('the link is counted', async () => {
+    const { phase, relink } = (await windowNamed('open'))?.status ?? {};
+    return phase === 'Open' && relink?.linked === 1;
+  });
+  await sleep(SURVIVES_MS);
+  expect(ownersOf(await scene.find('early'))).toHaveLength(1);
+  const report = await scene.close('open');
+  expect(report.status?.relink).toMatchObject({ found: 1, linked: 1, skipped: 0, failed: 0, items: [] });
+});
+
+test('a chain is linked from its end to its beginning in another namespace, and a cluster-scoped owner as it is', async () => {
+  const tool = cluster.impersonate(VELERO);
+  // The originals exist: nothing may lead from the copy to them.
+  const original = await cluster.admin.create(APPLICATIONS, application('shop', 'a', {}));
+  await scene.open('mapped');
+  const peer = { namespace: 'copy', name: 'a', uid: 'old-a' };
+  await tool.create(APPLICATIONS, recorded('copy', 'c', 'Application', 'b', { peer }));
+  await tool.create(APPLICATIONS, recorded('copy', 'b', 'Application', 'a'));
+  await tool.create(APPLICATIONS, recorded('copy', 'a', 'Zone', 'z'));
+  const top = await tool.create(ZONES, zone('z'));
+  for (const name of ['a', 'b', 'c']) await seeLinked(name, () => find('copy', name));
+  const [a, b, c] = [await find('copy', 'a'), await find('copy', 'b'), await find('copy', 'c')];
+  expect([a, b, c].map((one) => ownersOf(one)[0]?.uid)).toEqual(
+    [top, a, b].map((owner) => owner?.metadata?.uid),
+  );
+  expect(a?.metadata?.uid).not.toBe(original.metadata?.uid);
+  expect(c?.spec.peer?.uid).toBe(a?.metadata?.uid);
+  expect((await windowNamed('mapped'))?.status?.phase).toBe('Open');
+  await scene.close('mapped');
+  await sleep(SURVIVES_MS);
+  expect(ownersOf(await find('copy', 'c'))).toHaveLength(1);
+});
+
+test('a child that is linked early is deleted with its owner, and restored again with the next one', async () => {
+  const tool = cluster.impersonate(VELERO);
+  await scene.open('twice');
+  const child = recorded('shop', 'child', 'Application', 'owner');
+  await tool.create(APPLICATIONS, child);
+  await tool.create(APPLICATIONS, application('shop', 'owner', {}));
+  await seeLinked('the child', () => find('shop', 'child'));
+  await tool.delete(APPLICATIONS, { namespace: 'shop', name: 'owner' });
+  await eventually('the child is gone', async () => (await find('shop', 'child')) === undefined, 60_000);
+  await tool.create(APPLICATIONS, child);
+  const again = await tool.create<Application>(APPLICATIONS, application('shop', 'owner', {}));
+  await seeLinked('the child', () => find('shop', 'child'));
+  expect(ownersOf(await find('shop', 'child'))[0]?.uid).toBe(again.metadata?.uid);
+  await scene.close('twice');
+});
+
+test('no early link for a record that a user forges, nor for an object of a window that waits for an approval', async () => {
+  const backup = await scene.backUp('held', 'holder');
+  await scene.open('lax');
+  await scene.open('strict', { requireApprovalToLink: true });
+  await scene.restorer.create(SERVERS, backup);
+  const forged = await scene.alice.create(SERVERS, {
+    ...backup,
+    metadata: { ...backup.metadata, name: 'forged' },
+  });
+  expect(recordOf(forged)).toBeUndefined();
+  await cluster.admin.create(DATACENTERS, datacenter('holder'));
+  await sleep(PASSES_MS);
+  for (const name of ['held', 'forged']) expect(ownersOf(await scene.find(name))).toEqual([]);
+  expect((await windowNamed('lax'))?.status?.relink).toBeUndefined();
+  await scene.close('strict');
+  await scene.close('lax');
+});
