@@ -37,6 +37,12 @@ const policyRestore = t.object('Behaviour while a backup is restored.', {
     ['Apply', 'Skip'],
     { default: 'Skip' },
   ),
+  'uids?': t.array(
+    'Fields of spec that hold the uid of another object, e.g. `spec.items[*].ref.uid`. [*] also matches each value of a map. ' +
+      'After a restore, Gatehouse replaces the uid of a recorded owner, or of the object that the fields apiVersion, kind, name and namespace next to a field uid name. It reports all others.',
+    t.string('A field path.', { minLength: 1 }),
+    { maxItems: 32 },
+  ),
 });
 
 const policyOwners = t.object('Owner references of the governed objects.', {

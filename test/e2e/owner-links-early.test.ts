@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { OWNER_RECORD_ANNOTATION } from '../../src/api/owner-record.ts';
 import { clusterAdmin, DATACENTERS, SERVERS } from '../../src/cli/sandbox/tour-objects.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { RestoreWindow } from '../../src/api/restore-window.ts';
 import { createNamespace, RESTORE_WINDOWS, type Cluster } from '../support/cluster.ts';
 import { seeInForce, startGatehouse } from '../support/gatehouse-cluster.ts';
@@ -38,7 +39,7 @@ beforeAll(async () => {
 
 afterAll(() => cluster.stop());
 
-const PATIENCE_MS = 30_000;
+const PATIENCE = { timeoutMs: 60_000 };
 /** Longer than a pass waits for its next one, and for an object to be left alone. */
 const PASSES_MS = 18_000;
 /** Longer than the garbage collector takes to delete an object with a wrong owner. */
@@ -47,8 +48,8 @@ const SURVIVES_MS = 4_000;
 const find = (namespace: string, name: string) =>
   cluster.admin.get<Application>(APPLICATIONS, { namespace, name });
 const windowNamed = (name: string) => cluster.admin.get<RestoreWindow>(RESTORE_WINDOWS, { name });
-const seeLinked = (what: string, read: () => ReturnType<OwnerScene['find']>) =>
-  eventually(`${what} is linked`, async () => ownersOf(await read()).length > 0, PATIENCE_MS);
+const seeLinked = (what: string, read: () => Promise<KubeObject | undefined>) =>
+  eventually(`${what} is linked`, async () => ownersOf(await read()).length > 0, PATIENCE);
 
 /** As in a backup of another cluster: an Application with a record of an owner that had another uid there. */
 const recorded = (
@@ -113,7 +114,7 @@ test('a child that is linked early is deleted with its owner, and restored again
   await tool.create(APPLICATIONS, application('shop', 'owner', {}));
   await seeLinked('the child', () => find('shop', 'child'));
   await tool.delete(APPLICATIONS, { namespace: 'shop', name: 'owner' });
-  await eventually('the child is gone', async () => (await find('shop', 'child')) === undefined, 60_000);
+  await eventually('the child is gone', async () => (await find('shop', 'child')) === undefined, PATIENCE);
   await tool.create(APPLICATIONS, child);
   const again = await tool.create<Application>(APPLICATIONS, application('shop', 'owner', {}));
   await seeLinked('the child', () => find('shop', 'child'));

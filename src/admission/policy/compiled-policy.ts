@@ -181,6 +181,8 @@ export interface CompiledPolicy {
     /** Whether a restore may change immutable fields. A sweep cannot check that later. */
     readonly skipsImmutable: boolean;
     readonly skipsMutations: boolean;
+    /** The fields with uids of other objects, which a restore changes. */
+    readonly uids: readonly FieldPath[];
   };
   /** The principals that may create objects before their targets, even outside a restore. */
   readonly initiallyDeferred:

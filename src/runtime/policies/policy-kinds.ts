@@ -58,8 +58,8 @@ export async function watchTargets(
   { canRead, discovery, targets: watched }: KindsOptions,
   signal: AbortSignal,
 ): Promise<readonly GroupResource[]> {
-  const { targets, references, unique, preservesOwners } = policy;
-  const isSearching = references.length > 0 || unique.length > 0 || preservesOwners;
+  const { targets, references, unique, preservesOwners, restore } = policy;
+  const isSearching = references.length + unique.length + restore.uids.length > 0 || preservesOwners;
   const searched = isSearching ? governed(policy) : [];
   const needed = uniqueBy<GroupResource>([...targets, ...searched], groupResourceName);
   const readable = await Promise.all(needed.map((resource) => canRead(resource, signal)));

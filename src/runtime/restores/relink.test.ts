@@ -309,6 +309,7 @@ async function run({ targets, outcomes = [], options = {} }: Scene) {
         return typeof target === 'string' ? Promise.reject(new Error(target)) : Promise.resolve(target);
       },
     },
+    { read: () => Promise.resolve(undefined) },
     (_ref, operations) => {
       const kind = outcomes[patches.length] ?? 'patched';
       patches.push(operations);

@@ -1,12 +1,14 @@
 /** Links restored objects to their former owners and targets, once for each governed object. */
-import type { Owners } from '../../admission/policy/world.ts';
+import type { LiveOwner, Owners } from '../../admission/policy/world.ts';
 import type { GroupResource, KubeObject } from '../../json/kube-object.ts';
+import { uniqueBy } from '../../json/json.ts';
 import type { RelinkItem } from '../../api/restore-findings.ts';
 import { OWNERS_MANAGER, unchanged } from '../../restore/owner-links.ts';
 import { restoringWindows, sweepMode, type SweepMode, createAttribution } from '../../restore/attribution.ts';
 import { type StoredObjects, storedObjects, eachPage, storedRef } from '../policies/stored-objects.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { namesUids, targetUids, type TargetUid } from '../../admission/policy/references/target-uids.ts';
+import { type NamedUid, namedUids } from '../../admission/policy/references/named-uids.ts';
 import { isInScope, type NamespaceLabels } from '../../admission/policy/match/object-scope.ts';
 import { mapConcurrent } from '../../json/map-concurrent.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
@@ -53,7 +55,8 @@ export interface Governed {
   readonly namespaces: NamespaceLabels;
 }
 
-export const mayLose = (policy: CompiledPolicy): boolean => policy.preservesOwners || namesUids(policy);
+export const mayLose = (policy: CompiledPolicy): boolean =>
+  policy.preservesOwners || policy.restore.uids.length > 0 || namesUids(policy);
 
 /** @throws the reason of `signal` on abort, and when the namespaces cannot be read */
 export async function relinkStored(
@@ -111,7 +114,7 @@ export function createRelinkers(
   const stored = storedObjects(client, discovery, undefined, namespaces);
   const patch = createPatch(client, discovery, OWNERS_MANAGER);
   const owners = createRelinker(world.owners, stored, patch);
-  return { stored, relink: { owners, uids: createUidRelinker(stored, patch) } };
+  return { stored, relink: { owners, uids: createUidRelinker(stored, world.owners, patch) } };
 }
 
 export function createRelinkOwners(
@@ -139,33 +142,59 @@ export function createRelinkOwners(
   };
 }
 
+type UidPolicy = Pick<CompiledPolicy, 'references' | 'restore'>;
+
 /** One item for each stale uid; none for an object that no restore has created. */
 export type RelinkUids = (
   resource: GroupResource,
   object: KubeObject,
-  governing: readonly Pick<CompiledPolicy, 'references'>[],
+  governing: readonly UidPolicy[],
   options: RelinkOptions,
   signal: AbortSignal,
 ) => Promise<readonly RelinkItem[]>;
 
+/** With a target, or with the reference alone. Without both, nothing says whose uid it is. */
+type UidPlace = NamedUid & Partial<Pick<TargetUid, 'target'>>;
+
+/** @returns all uids that a restore may have changed */
+export function uidPlaces(governing: readonly UidPolicy[], object: KubeObject): readonly UidPlace[] {
+  const targets = targetUids(governing, object).map(({ reference, ...place }) => {
+    const { group, name, namespace } = place.target;
+    // Any version: the kind is looked up in its group.
+    const apiVersion = group === '' ? 'v1' : `${group}/v1`;
+    return { ...place, namespace, ref: { apiVersion, kind: reference.targetKind, name } };
+  });
+  return uniqueBy([...targets, ...namedUids(governing, object)], ({ field }) => field);
+}
+
 interface Verdict {
-  readonly place: TargetUid;
+  readonly place: UidPlace;
   readonly result: RelinkItem['result'] | 'Current';
   readonly message?: string;
   readonly now?: string;
   readonly apiVersion?: string | undefined;
 }
 
-export function createUidRelinker(stored: Pick<StoredObjects, 'read'>, patch: PatchGuarded): RelinkUids {
+export function createUidRelinker(
+  stored: Pick<StoredObjects, 'read'>,
+  owners: Pick<Owners, 'read'>,
+  patch: PatchGuarded,
+): RelinkUids {
   return async (resource, listed, governing, options, signal) => {
     const { metadata = {} } = listed;
-    if (metadata.deletionTimestamp !== undefined || targetUids(governing, listed).length === 0) return [];
+    if (metadata.deletionTimestamp !== undefined || uidPlaces(governing, listed).length === 0) return [];
     if (!options.isRestored({ creationTimestamp: metadata.creationTimestamp, labels: metadata.labels }))
       return [];
     const self = storedRef(resource, listed);
     const judge = async (object: KubeObject) =>
       await Promise.all(
-        targetUids(governing, object).map((place) => judgeUid(place, object, stored, options, signal)),
+        uidPlaces(governing, object).map((place) => {
+          const read = async () =>
+            place.target === undefined
+              ? place.ref && (await owners.read(place.ref, place.namespace, signal))
+              : toLive(await stored.read(place.target, signal));
+          return judgeUid({ place, object, read }, options, signal);
+        }),
       );
 
     const linked = new Map<string, RelinkItem>();
@@ -201,36 +230,50 @@ export function createUidRelinker(stored: Pick<StoredObjects, 'read'>, patch: Pa
   };
 }
 
+interface Judged {
+  readonly place: UidPlace;
+  readonly object: KubeObject;
+  readonly read: () => Promise<LiveOwner | undefined>;
+}
+
 async function judgeUid(
-  place: TargetUid,
-  object: KubeObject,
-  stored: Pick<StoredObjects, 'read'>,
+  { place, object, read }: Judged,
   { isRestored }: RelinkOptions,
   signal: AbortSignal,
 ): Promise<Verdict> {
-  const target = `${place.reference.targetKind} "${place.target.name}"`;
+  if (place.ref === undefined) return { place, result: 'OwnerAmbiguous', message: UNKNOWN_UID };
+  const target = `${place.ref.kind} "${place.ref.name}"`;
   try {
-    const live = await stored.read(place.target, signal);
+    const live = await read();
     if (live === undefined) {
       const message = `${target} not found; restore it as well, and the next sweep writes its uid`;
       return { place, result: 'OwnerMissing', message };
     }
-    const { uid, creationTimestamp, deletionTimestamp, labels, namespace } = live.metadata ?? {};
-    if (uid === undefined || uid === place.uid) return { place, result: 'Current' };
+    const { uid, creationTimestamp, deletionTimestamp, labels } = live;
+    if (uid === '' || uid === place.uid) return { place, result: 'Current' };
     if (deletionTimestamp !== undefined)
       return { place, result: 'OwnerTerminating', message: `${target} is being deleted` };
     if (
       isYounger({ creationTimestamp }, object.metadata ?? {}) &&
-      !isRestored({ creationTimestamp, labels, namespace })
+      !isRestored({ creationTimestamp, labels, namespace: place.namespace })
     ) {
       const message = `${target} is younger than the object and no restore has made it; write its uid if it is the target`;
       return { place, result: 'OwnerAmbiguous', message };
     }
-    return { place, result: 'Linked', now: uid, apiVersion: live.apiVersion };
+    return { place, result: 'Linked', now: uid, apiVersion: live.apiVersion || undefined };
   } catch (error) {
     signal.throwIfAborted();
     return { place, result: 'Failed', message: `could not read ${target}: ${messageOf(error)}` };
   }
+}
+
+const UNKNOWN_UID =
+  'neither the record of the owners nor apiVersion, kind and name next to the field say whose uid it is; write the current uid';
+
+function toLive(object: KubeObject | undefined): LiveOwner | undefined {
+  if (object === undefined) return undefined;
+  const { uid = '', creationTimestamp, deletionTimestamp, labels } = object.metadata ?? {};
+  return { uid, apiVersion: object.apiVersion ?? '', creationTimestamp, deletionTimestamp, labels };
 }
 
 const uidPatch = (object: KubeObject, stale: readonly Verdict[]) => [
@@ -239,7 +282,7 @@ const uidPatch = (object: KubeObject, stale: readonly Verdict[]) => [
 ];
 
 function toUidItem(object: KubeObject, { place, result, message, apiVersion }: Verdict): RelinkItem {
-  const { target, reference, field } = place;
-  const ref = { apiVersion: apiVersion ?? target.group, kind: reference.targetKind, name: target.name };
-  return { ...toItem(object, ref, result === 'Current' ? 'Linked' : result, message), field };
+  const { ref = { apiVersion: '', kind: 'uid', name: place.uid }, target, field } = place;
+  const owner = { ...ref, apiVersion: apiVersion ?? target?.group ?? ref.apiVersion };
+  return { ...toItem(object, owner, result === 'Current' ? 'Linked' : result, message), field };
 }

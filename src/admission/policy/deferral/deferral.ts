@@ -8,6 +8,7 @@ import { shorten } from '../../../json/printable.ts';
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
 import { parseDuration } from '../../../api/duration.ts';
 import type { Report } from '../problem.ts';
+import { compileUids } from '../references/named-uids.ts';
 import type { AdmissionContext, RestoreEvidence, RestoreQuery, RestoringWindow } from '../world.ts';
 
 export interface Deferral {
@@ -102,9 +103,10 @@ export function deferredViolation(
 }
 
 export function compileRestore(
-  { restore = {}, initiallyDeferred, audit }: AdmissionPolicySpec,
+  spec: AdmissionPolicySpec,
   report: Report,
 ): Pick<CompiledPolicy, 'restore' | 'initiallyDeferred'> {
+  const { restore = {}, initiallyDeferred, audit } = spec;
   if (initiallyDeferred !== undefined && audit === false)
     report('spec.audit', 'the audit checks deferred references: leave it on');
   const { references, unique, schema, rules, onTargetDelete, immutable, mutations } = restore;
@@ -121,6 +123,7 @@ export function compileRestore(
         onTargetDelete === undefined && references !== 'Enforce' ? undefined : onTargetDelete === 'Defer',
       skipsImmutable: immutable === 'Skip',
       skipsMutations: mutations !== 'Apply',
+      uids: compileUids(spec, report),
     },
     initiallyDeferred: initiallyDeferred && compileInitialDeferral(initiallyDeferred, report),
   };

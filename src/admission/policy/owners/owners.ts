@@ -10,7 +10,15 @@ import {
 } from '../../../api/owner-record.ts';
 import { compileCel, onCelError } from '../../../cel/cel.ts';
 import { groupResourceName, type OwnerReference } from '../../../json/kube-object.ts';
-import { type JsonObject, type JsonValue, objectIn, textIn, uniqueBy, valueIn } from '../../../json/json.ts';
+import {
+  type JsonObject,
+  type JsonValue,
+  objectIn,
+  stringifyJson,
+  textIn,
+  uniqueBy,
+  valueIn,
+} from '../../../json/json.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
 import { mayRecordOwners, mayRelinkOwner } from '../../../api/owner-kinds.ts';
@@ -183,12 +191,15 @@ export async function linkOwners(
   // The strictest window applies.
   if (!windows.every(({ links }) => links)) return waiting;
   if (world.owners === undefined || refs.length > MOST_READS) return waiting;
+  // The record says whose uid a field holds. The leader writes the fields first, then the link.
+  const text = stringifyJson(objectIn(object, 'spec'));
+  if (refs.some(({ uid }) => text.includes(uid))) return waiting;
   if (!refs.every((ref) => mayRelinkOwner(request.resource, ref))) return waiting;
   const linked = await findAll(refs, request.namespace, world.owners, signal);
   if (linked === undefined) return waiting;
-  const text = encodeOwnerRecord({ self: selfOf(object), refs: linked });
+  const record = encodeOwnerRecord({ self: selfOf(object), refs: linked });
   const ownerReferences = linked.map((ref) => ({ ...ref }));
-  return { ...waiting, object: withRecord(withMetadata(object, { ownerReferences }), text) };
+  return { ...waiting, object: withRecord(withMetadata(object, { ownerReferences }), record) };
 }
 
 /** The references with the current uids; undefined if an owner is missing, is being deleted or cannot be read. */
