@@ -89,7 +89,10 @@ test('a chain is linked from its end to its beginning in another namespace, and 
   const original = await cluster.admin.create(APPLICATIONS, application('shop', 'a', {}));
   await scene.open('mapped');
   const peer = { namespace: 'copy', name: 'a', uid: 'old-a' };
-  await tool.create(APPLICATIONS, recorded('copy', 'c', 'Application', 'b', { peer }));
+  const nextTo = { apiVersion: 'restore.example.com/v1', kind: 'Application', name: 'a' };
+  const foreign = { ...nextTo, namespace: 'shop', uid: 'of-another-namespace' };
+  const links = { one: { owner: 'old-b', refs: [{ ...nextTo, uid: 'old-a' }, foreign] } };
+  await tool.create(APPLICATIONS, recorded('copy', 'c', 'Application', 'b', { peer, links }));
   await tool.create(APPLICATIONS, recorded('copy', 'b', 'Application', 'a'));
   await tool.create(APPLICATIONS, recorded('copy', 'a', 'Zone', 'z'));
   const top = await tool.create(ZONES, zone('z'));
@@ -100,8 +103,18 @@ test('a chain is linked from its end to its beginning in another namespace, and 
   );
   expect(a?.metadata?.uid).not.toBe(original.metadata?.uid);
   expect(c?.spec.peer?.uid).toBe(a?.metadata?.uid);
+  const now = { owner: b?.metadata?.uid, refs: [{ ...nextTo, uid: a?.metadata?.uid }, foreign] };
+  expect(c?.spec.links).toEqual({ one: now });
+  // Its owner exists, but a field has to be written before the record of the owner changes.
+  const late = recorded('copy', 'd', 'Application', 'a', { links: { two: { owner: 'old-a' } } });
+  expect(ownersOf(await tool.create(APPLICATIONS, late))).toEqual([]);
+  await seeLinked('d', () => find('copy', 'd'));
+  expect((await find('copy', 'd'))?.spec.links).toEqual({ two: { owner: a?.metadata?.uid } });
   expect((await windowNamed('mapped'))?.status?.phase).toBe('Open');
-  await scene.close('mapped');
+  const report = await scene.close('mapped');
+  expect(report.status?.relink?.items).toMatchObject([
+    { object: { name: 'c' }, field: 'spec.links.one.refs[1].uid', result: 'OwnerAmbiguous' },
+  ]);
   await sleep(SURVIVES_MS);
   expect(ownersOf(await find('copy', 'c'))).toHaveLength(1);
 });

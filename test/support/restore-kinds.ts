@@ -13,6 +13,8 @@ export interface ApplicationSpec {
   readonly zone?: string;
   readonly parent?: string;
   readonly peer?: { readonly namespace: string; readonly name: string; readonly uid?: string };
+  /** A map of anything. */
+  readonly links?: object;
   /** Immutable. */
   readonly slug?: string;
 }
@@ -53,6 +55,7 @@ export const kindManifests: readonly KubeObject[] = [
     zone: text,
     parent: text,
     peer: { type: 'object', properties: { namespace: text, name: text, uid: text } },
+    links: ANY,
     slug: text,
   }),
   referencesRole('restore', GROUP, ['applications', 'zones']),
@@ -92,6 +95,7 @@ export const ownersPolicy = admissionPolicy('application-owners', {
 export const uidsPolicy = admissionPolicy('application-uids', {
   ...governed,
   validate: { references: [{ ...peer, uidPath: 'spec.peer.uid' }] },
+  restore: { uids: ['spec.links[*].owner', 'spec.links[*].refs[*].uid'] },
 });
 
 export const relinkRole = referencesRole('relink-restore', GROUP, ['applications'], ['patch']);

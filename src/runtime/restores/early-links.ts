@@ -3,7 +3,7 @@ import { mayRelinkOwner } from '../../api/owner-kinds.ts';
 import { ownerKey } from '../../api/owner-record.ts';
 import type { RelinkItem } from '../../api/restore-findings.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
-import { groupResourceName, type KubeObject } from '../../json/kube-object.ts';
+import { groupResourceName, keyOf, type KubeObject } from '../../json/kube-object.ts';
 import { pick } from '../../json/json.ts';
 import { mapConcurrent } from '../../json/map-concurrent.ts';
 import { restoringWindows, sweepMode } from '../../restore/attribution.ts';
@@ -85,10 +85,8 @@ export function createTries(monotonic: () => number) {
         .filter((one) => one.object.seenAt <= monotonic() - QUIET_MS && lastOf(one) < Infinity)
         .toSorted((a, b) => lastOf(a) - lastOf(b))
         .slice(0, MOST_TRIED),
-    tried: (one: Candidate, items: readonly RelinkItem[]): void => {
-      const isFinal = !items.some(({ result }) => RETRIED.includes(result));
-      tries.set(nameOf(one), isFinal ? Infinity : monotonic());
-    },
+    tried: (one: Candidate): void => void tries.set(nameOf(one), monotonic()),
+    ended: (one: Candidate): void => void tries.set(nameOf(one), Infinity),
     clear: (): void => tries.clear(),
   };
 }
@@ -153,14 +151,20 @@ export function startEarlyLinks(
     const linked = new Map<string | undefined, readonly RelinkItem[]>();
     for (const level of ownersFirst(chosen))
       await mapConcurrent(level, AT_ONCE, async (one) => {
-        const object = await stored.read(storedRef(one.resource, one.object), stop);
-        if (object === undefined) return;
-        const governed = { ...one, object, namespaces };
-        const items = await relinking.relinkObject(governed, relink, earlyTask(restoring), stop);
-        tries.tried(one, items);
-        const own = restoring(object.metadata ?? {}, one.resource).find(isLinking)?.metadata.name;
-        const found = items.filter(({ result }) => result === 'Linked');
-        if (found.length > 0) linked.set(own, [...(linked.get(own) ?? []), ...found]);
+        tries.tried(one);
+        try {
+          const object = await stored.read(storedRef(one.resource, one.object), stop);
+          if (object === undefined) return;
+          const governed = { ...one, object, namespaces };
+          const items = await relinking.relinkObject(governed, relink, earlyTask(restoring), stop);
+          if (!items.some(({ result }) => RETRIED.includes(result))) tries.ended(one);
+          const own = restoring(object.metadata ?? {}, one.resource).find(isLinking)?.metadata.name;
+          const found = items.filter(({ result }) => result === 'Linked');
+          if (found.length > 0) linked.set(own, [...(linked.get(own) ?? []), ...found]);
+        } catch (error) {
+          stop.throwIfAborted();
+          log.debug({ key: keyOf(one.object), err: error }, 'could not link a restored object');
+        }
       });
     return linked;
   };
