@@ -43,6 +43,7 @@ test.each<[string, Partial<AdmissionPolicySpec>, readonly string[]]>([
       ['unique values', { validate: { unique: [{ name: 'a', paths: ['spec.a'] }] } }],
       ['defaults', { defaults: [{ path: 'spec.a', value: 1 }] }],
       ['owners', { owners: { preserve: true } }],
+      ['uids', { restore: { uids: ['spec.uid'] } }],
     ] as const
   ).map(([what, spec]): [string, Partial<AdmissionPolicySpec>, readonly string[]] => [
     `the governed objects, for ${what}`,

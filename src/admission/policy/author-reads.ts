@@ -70,9 +70,10 @@ function governedBy({ match: { apiGroups, resources } }: AdmissionPolicySpec): r
 }
 
 /** Whether an audit, a sweep or an index reads the governed objects. */
-function checksStored({ validate = {}, defaults = [], owners }: AdmissionPolicySpec): boolean {
+function checksStored({ validate = {}, defaults = [], owners, restore }: AdmissionPolicySpec): boolean {
   const { references = [], unique = [], rules = [], schema } = validate;
-  const checks = references.length + unique.length + rules.length + defaults.length;
+  const uids = restore?.uids ?? [];
+  const checks = [references, unique, rules, defaults, uids].flat().length;
   return checks > 0 || schema !== undefined || owners?.preserve === true;
 }
 
