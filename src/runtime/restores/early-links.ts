@@ -29,7 +29,7 @@ const MOST_TRIED = 256;
 const AT_ONCE = 8;
 
 /** What a watch keeps of an object. */
-export interface Waiting extends KubeObject {
+interface Waiting extends KubeObject {
   /** The keys of the owners and targets that it may need. */
   readonly awaits: readonly string[];
   /** In milliseconds, monotonic. */

@@ -39,7 +39,7 @@ export type RelinkedStored = Awaited<ReturnType<typeof relinkStored>>;
 
 const AT_ONCE = 16;
 
-export interface Relinkers {
+interface Relinkers {
   readonly owners: Relink;
   readonly uids: RelinkUids;
 }
