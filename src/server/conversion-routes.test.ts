@@ -2,7 +2,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 
 import type { ConverterLookup } from '../admission/conversion/converter.ts';
 import { firstAuthority } from '../../test/support/pki/fixtures.ts';
-import type { ConversionServing } from './conversion-routes.ts';
+import { affordable, type ConversionServing } from './conversion-routes.ts';
 import { certificateOf, noConversions, recordingOptions } from '../../test/support/webhook-server.ts';
 import { loadSheddingOf } from '../../test/support/server/load-shedding.ts';
 import { buildWebhookServer, type WebhookServerOptions } from './webhook-server.ts';
@@ -120,6 +120,12 @@ describe('conversions have separate limits', () => {
       kind: 'ConversionReview',
       ...failureWith('larger than 12 MiB; request fewer'),
     });
+  });
+
+  test('for bodies, by the memory of the container', () => {
+    expect(affordable(64 * MIB, 512 * MIB)).toBeLessThan(43 * MIB);
+    expect(affordable(64 * MIB, 2_048 * MIB)).toBe(64 * MIB);
+    expect(affordable(64 * MIB, 0)).toBe(64 * MIB);
   });
 
   test('for concurrent reviews, shared fairly between kinds', async () => {

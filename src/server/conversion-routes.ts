@@ -39,10 +39,17 @@ const MAX_CONCURRENT = 64;
 const SMALL_BODY_BYTES = 64 * 1024;
 /** The API server waits 30 s (k8s.io/apiserver pkg/util/webhook), and some releases send no `?timeout=`. */
 const DEFAULT_TIMEOUT = '30s';
+/** A conversion uses about eight times its body, and the process needs a third of the container's memory for itself. */
+const SHARE_OF_MEMORY = 1 / 12;
+
+/** @param memory of the container in bytes; 0 if it has no limit */
+export const affordable = (bodyLimit: number, memory = process.constrainedMemory()): number =>
+  memory > 0 ? Math.min(bodyLimit, Math.floor(memory * SHARE_OF_MEMORY)) : bodyLimit;
 
 export function addConversionRoutes(app: FastifyInstance<Server>, options: ConversionRoutesOptions): void {
   const { conversion, tracing } = options;
-  const { lookUp, bodyLimit } = conversion;
+  const { lookUp } = conversion;
+  const bodyLimit = affordable(conversion.bodyLimit);
   const breathe = createTimeSlices(SLICE_MS);
   const onRequest = refuseTooMuch(bodyLimit);
   const convert: Convert = async (request, reply) => {
@@ -73,7 +80,7 @@ export function addConversionRoutes(app: FastifyInstance<Server>, options: Conve
 /** Runs before the body is read. On 429 with Retry-After the API server retries, up to ten times. */
 function refuseTooMuch(bodyLimit: number) {
   const conversions = createFairShare(MAX_CONCURRENT);
-  const bytes = createFairShare(2 * bodyLimit);
+  const bytes = createFairShare(affordable(2 * bodyLimit));
   return (request: ConvertRequest, reply: Reply, done: () => void): void => {
     const who = request.params.definition ?? '';
     const length = Math.min(Number(request.headers['content-length'] ?? bodyLimit), bodyLimit);

@@ -107,6 +107,7 @@ describe('TestCreateConversionReviewObjects', () => {
   test.each<[string, string, string]>([
     ['another version', review([], {}, 'v1beta1'), 'apiVersion: "apiextensions.k8s.io/v1beta1" is not'],
     ['text that is not JSON', '{"request":', 'the body is not JSON'],
+    ['too many values', '['.repeat(1_000_001), 'more than a million values'],
   ])('a review with %s is refused', async (_name, text, message) => {
     await expect(ask(text)).rejects.toThrow(InvalidReview);
     await expect(ask(text)).rejects.toThrow(message);
@@ -122,6 +123,12 @@ describe('TestCreateConversionReviewObjects', () => {
       'the body is not JSON: request.objects[0]',
     ],
     ['a cut end', review([widget('v1', 'a')]).slice(0, -20), 'the body is not JSON'],
+    ['too many objects', review(Array(1_000_001).fill(0)), 'more than a million objects'],
+    [
+      'an object of too many values',
+      review([widget('v1', 'a'), Array(1_000_001).fill(0)]),
+      'more than a million values',
+    ],
   ])(
     'issue 16: a review with %s fails under its uid, without an HTTP error',
     async (_name, text, message) => {

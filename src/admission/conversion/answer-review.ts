@@ -14,6 +14,7 @@ import { toJsonText } from '../../json/json-text.ts';
 import { isLabelValue, isQualifiedName, objectKey, splitApiVersion } from '../../json/kube-object.ts';
 import { quote, shorten } from '../../json/printable.ts';
 import { findUid, InvalidReview, openReview, reviewType } from '../review/request.ts';
+import { checkValues } from '../review/review.ts';
 import { orAborted } from '../../json/abort.ts';
 import {
   ConversionFailure,
@@ -70,7 +71,7 @@ export async function answerReview(
 
 const tooLarge = (limit: number) =>
   new InvalidReview(
-    `the review is larger than ${Math.floor(limit / 1024 ** 2)} MiB; request fewer objects at a time (limit), or raise --conversion-body-limit`,
+    `the review is larger than ${Math.floor(limit / 1024 ** 2)} MiB; request fewer objects at a time (limit), or raise --conversion-body-limit and the memory of the pods`,
   );
 
 async function answerText(
@@ -100,6 +101,7 @@ async function answerText(
 async function readReview(text: string, breathe: Breathe) {
   try {
     const { envelope, objects } = await splitReview(text, breathe);
+    checkValues(envelope);
     return { question: parseQuestion(parseJson(envelope)), objects };
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
@@ -109,8 +111,10 @@ async function readReview(text: string, breathe: Breathe) {
 
 function objectAt(text: string, { start, end }: Span, index: number): JsonObject {
   const where = `request.objects[${index}]`;
+  const part = text.slice(start, end);
+  checkValues(part);
   try {
-    const value = parseJson(text.slice(start, end));
+    const value = parseJson(part);
     if (isJsonObject(value)) return value;
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;

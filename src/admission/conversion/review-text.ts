@@ -60,6 +60,7 @@ async function readElements(cursor: Cursor, breathe: Breathe): Promise<readonly 
   expect(cursor, '[');
   if (accept(cursor, ']')) return spans;
   do {
+    if (spans.length === MAX_OBJECTS) throw new SyntaxError('more than a million objects');
     await breathe();
     skipSpace(cursor);
     const start = cursor.at;
@@ -69,6 +70,9 @@ async function readElements(cursor: Cursor, breathe: Breathe): Promise<readonly 
   expect(cursor, ']');
   return spans;
 }
+
+/** More do not fit into the memory, and no review of the API server has so many. */
+const MAX_OBJECTS = 1_000_000;
 
 const STRUCTURE = /["[\]{}]/g;
 /** Numbers and literals. JSON.parse validates them later. */

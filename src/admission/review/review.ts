@@ -191,12 +191,17 @@ export function readReview(body: ReviewBody): ReadReview {
 function parseBody(text: string, { bytes, isComplete }: ReviewBody): JsonValue {
   if (!isComplete) throw tooMuch(`is larger than ${MAX_REVIEW_BYTES / 1024 ** 2} MiB`);
   if (isDeeperThan(MAX_DEPTH, text)) throw tooMuch('is nested more than 10,000 levels deep');
-  if (hasMoreValues(MAX_VALUES, text)) throw tooMuch('has more than a million values');
+  checkValues(text);
   try {
     return parseJson(text, bytes);
   } catch (error) {
     throw new InvalidReview(`the body is not JSON: ${messageOf(error)}`);
   }
+}
+
+/** @throws InvalidReview */
+export function checkValues(text: string): void {
+  if (hasMoreValues(MAX_VALUES, text)) throw tooMuch('has more than a million values');
 }
 
 const tooMuch = (what: string) => new InvalidReview(`the review ${what}: make the object smaller`);
