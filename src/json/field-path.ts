@@ -136,27 +136,29 @@ export function valuesAt(object: object, path: FieldPath): readonly FieldValue[]
     const value = valueAt(object, keys);
     return value === undefined ? [] : [{ path: text, keys, value }];
   }
-  const found: FieldValue[] = [];
-  collect(object, path.segments, [], found);
-  return found;
+  return Array.from(keysAt(object, path), (keys) => ({
+    path: formatPath(keys),
+    keys,
+    value: valueAt(object, keys) ?? null,
+  }));
 }
 
-function collect(
+/** Where the values are, one after the other: users control how many there are. */
+export function* keysAt(
   value: unknown,
-  segments: readonly Segment[],
-  keys: ConcretePath,
-  found: FieldValue[],
-): void {
+  path: FieldPath,
+  keys: ConcretePath = [],
+): Generator<ConcretePath, undefined> {
   if (value === undefined) return;
-  const segment = segments[keys.length];
+  const segment = path.segments[keys.length];
   if (segment === undefined) {
-    found.push({ path: formatPath(keys), keys, value: value as JsonValue }); // everything in a JSON object is JSON
+    yield keys;
     return;
   }
   const key = keyOf(segment);
-  if (key !== undefined) collect(childOf(value, key), segments, [...keys, key], found);
+  if (key !== undefined) yield* keysAt(childOf(value, key), path, [...keys, key]);
   else if (isJsonArray(value))
-    for (const [index, item] of value.entries()) collect(item, segments, [...keys, index], found);
+    for (const [index, item] of value.entries()) yield* keysAt(item, path, [...keys, index]);
 }
 
 export function valueAt(object: object, keys: ConcretePath): JsonValue | undefined {

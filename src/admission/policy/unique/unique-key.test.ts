@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { UniqueRule } from '../../../api/policy-validate.ts';
 import { isEqual, parseJson, type JsonObject, type JsonValue } from '../../../json/json.ts';
 import { compileSpec, GROUP, policyOf } from '../../../../test/support/admission/policy.ts';
-import { heldKeys } from './unique-key.ts';
+import { heldKeys, MAX_KEYS } from './unique-key.ts';
 
 const self = { group: GROUP, resource: 'servers', namespace: 'store', name: 'a' };
 
@@ -16,6 +16,13 @@ const keysOf = (spec: JsonObject, rule: Partial<UniqueRule> = {}, where: Partial
 const nameOf = (...given: Parameters<typeof keysOf>) => keysOf(...given)[0]?.claim;
 
 describe('the keys of an object', () => {
+  test('a long list is read only as far as values are claimed', () => {
+    const ips: JsonValue[] = Array.from({ length: MAX_KEYS + 10 }, (_, n) => `${n}`);
+    const read = () => expect.unreachable('reads an element that is not claimed');
+    Object.defineProperty(ips, MAX_KEYS + 5, { get: read });
+    expect(keysOf({ ips }, { paths: ['spec.ips[*]'] })).toHaveLength(MAX_KEYS);
+  });
+
   test.each<[string, JsonObject, Partial<UniqueRule>, readonly (readonly [string, readonly JsonValue[]])[]]>([
     ['a value', { serial: 'X' }, {}, [['spec.serial', ['X']]]],
     ['false, 0 and empty text, which are values', { serial: '' }, {}, [['spec.serial', ['']]]],

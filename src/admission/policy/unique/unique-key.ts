@@ -10,8 +10,9 @@ import {
   siblingPath,
   formatPath,
   isSiblingPath,
+  keysAt,
   valueAt,
-  valuesAt,
+  type ConcretePath,
   type FieldPath,
 } from '../../../json/field-path.ts';
 import type { JsonObject, JsonValue } from '../../../json/json.ts';
@@ -69,9 +70,9 @@ export function heldKeys(
   if (!matchesSelector(policy.match.objectSelector, labelsOf(object))) return [];
   const keys = new Map<string, HeldKey>();
   for (const rule of policy.unique) {
-    for (const { field, values } of placesOf(rule, object).slice(0, MAX_KEYS)) {
+    for (const { place, values } of placesOf(rule, object).take(MAX_KEYS)) {
       const claim = claimName(policy.name, rule, self, values);
-      if (!keys.has(claim)) keys.set(claim, { rule, claim, field, values });
+      if (!keys.has(claim)) keys.set(claim, { rule, claim, field: formatPath(place), values });
     }
   }
   return [...keys.values()];
@@ -86,26 +87,28 @@ function deepest(paths: readonly FieldPath[]): FieldPath | undefined {
   );
 }
 
-export const countKeys = (rule: CompiledUnique, object: JsonObject): number => placesOf(rule, object).length;
+export const countKeys = (rule: CompiledUnique, object: JsonObject): number =>
+  placesOf(rule, object).reduce((count) => count + 1, 0);
 
 /** Those after the first {@link MAX_KEYS}: lists older than the rule can have them. */
 export function unclaimedValues(rule: CompiledUnique, object: JsonObject): ReadonlySet<string> {
-  const texts = placesOf(rule, object).map(({ values }) => toCanonicalText([...values]));
+  const texts = Array.from(placesOf(rule, object), ({ values }) => toCanonicalText([...values]));
   const claimed = new Set(texts.slice(0, MAX_KEYS));
   return new Set(texts.slice(MAX_KEYS).filter((text) => !claimed.has(text)));
 }
 
-function placesOf(
+/** One after the other, because a list of users can have 100,000s of elements. */
+function* placesOf(
   { paths }: CompiledUnique,
   object: JsonObject,
-): readonly { readonly field: string; readonly values: readonly JsonValue[] }[] {
+): Generator<{ readonly place: ConcretePath; readonly values: readonly JsonValue[] }, undefined> {
   const leading = deepest(paths);
-  if (leading === undefined) return [];
-  return valuesAt(object, leading).flatMap(({ keys }) => {
+  if (leading === undefined) return;
+  for (const keys of keysAt(object, leading)) {
     const places = paths.map((path) => siblingPath(keys, path));
     const values = places.map((place) => valueAt(object, place) ?? null);
-    return values.includes(null) ? [] : [{ field: formatPath(places[0] ?? keys), values }];
-  });
+    if (!values.includes(null)) yield { place: places[0] ?? keys, values };
+  }
 }
 
 function claimName(
