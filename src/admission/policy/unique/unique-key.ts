@@ -70,9 +70,12 @@ export function heldKeys(
   if (!matchesSelector(policy.match.objectSelector, labelsOf(object))) return [];
   const keys = new Map<string, HeldKey>();
   for (const rule of policy.unique) {
-    for (const { place, values } of placesOf(rule, object).take(MAX_KEYS)) {
+    let left = MAX_KEYS;
+    for (const { place, values } of placesOf(rule, object)) {
       const claim = claimName(policy.name, rule, self, values);
       if (!keys.has(claim)) keys.set(claim, { rule, claim, field: formatPath(place), values });
+      left -= 1;
+      if (left === 0) break;
     }
   }
   return [...keys.values()];
@@ -87,8 +90,11 @@ function deepest(paths: readonly FieldPath[]): FieldPath | undefined {
   );
 }
 
-export const countKeys = (rule: CompiledUnique, object: JsonObject): number =>
-  placesOf(rule, object).reduce((count) => count + 1, 0);
+export function countKeys(rule: CompiledUnique, object: JsonObject): number {
+  let count = 0;
+  for (const { values } of placesOf(rule, object)) count += Math.min(values.length, 1);
+  return count;
+}
 
 /** Those after the first {@link MAX_KEYS}: lists older than the rule can have them. */
 export function unclaimedValues(rule: CompiledUnique, object: JsonObject): ReadonlySet<string> {
