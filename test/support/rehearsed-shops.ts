@@ -61,6 +61,7 @@ interface Scene {
   readonly unread?: RehearsalInput['unread'];
   readonly flags?: Partial<RehearseFlags>;
   readonly dryRun?: NonNullable<RehearsalInput['dryRun']>;
+  readonly restore?: readonly JsonObject[];
 }
 
 export async function rehearsed({
@@ -71,18 +72,18 @@ export async function rehearsed({
   unread = [],
   flags = {},
   dryRun = () => Promise.resolve([]),
+  restore = [],
 }: Scene) {
+  const clusters = { policies: placed(own), existing: placed(existing), restore: placed(restore) };
   const { findings, outcomes, notes } = await rehearseRestore(
-    {
-      ...toInput({ objects: read, notes: [], unread }, { policies: placed(own), existing: placed(existing) }),
-      dryRun,
-    },
+    { ...toInput({ objects: read, notes: [], unread }, clusters), dryRun },
     {
       namespaceMappings: [],
       existingResourcePolicy: 'none',
       veleroNamespace: 'velero',
       window: true,
       output: 'table',
+      ...(restore === undefined ? {} : { restore: ['test'] }),
       ...flags,
     },
     new Date('2026-11-27T12:00:00Z'),

@@ -113,7 +113,8 @@ function addRehearse(restore: Command): void {
       'Kubernetes version of the target, e.g. 1.34 (default: the version of --against, else the newest)',
     )
     .option('--crds <paths...>', 'CustomResourceDefinitions of the target cluster')
-    .option('--existing <paths...>', 'objects of the target cluster (default: it is empty)');
+    .option('--existing <paths...>', 'objects of the target cluster (default: it is empty)')
+    .option('--restore <paths...>', 'a Restore of Velero and its ConfigMaps, instead of the flags below');
   addSelection(rehearse)
     .option('--velero-namespace <name>', 'namespace of Velero', 'velero')
     .option(

@@ -8,7 +8,7 @@ import {
   type JsonObject,
   type JsonValue,
 } from '../../json/json.ts';
-import { groupResourceName } from '../../json/kube-object.ts';
+import { type GroupResource, groupResourceName } from '../../json/kube-object.ts';
 import { mergeInto } from '../../json/merge-patch.ts';
 import { veleroName } from '../attribution.ts';
 import type { BackupItem } from './backup.ts';
@@ -17,7 +17,14 @@ export interface RestoreNames {
   readonly backup: string;
   readonly restore: string;
   readonly namespaceMapping: Readonly<Record<string, string>>;
+  readonly modify?: Modify | undefined;
 }
+
+/** The resource modifiers of a Restore. A rule that fails changes nothing. */
+export type Modify = (
+  object: JsonObject,
+  resource: GroupResource,
+) => { readonly object: JsonObject; readonly failed: readonly string[] };
 
 /** managedFields are restored by a second write. */
 const STRIPPED: ReadonlySet<string> = new Set([
@@ -46,10 +53,23 @@ export const mappedNamespace = (
     ? namespaceMapping[namespace]
     : namespace;
 
-export function restoredObject({ object, namespace, resource }: BackupItem, names: RestoreNames): JsonObject {
-  const bare = BINDINGS.includes(groupResourceName(resource))
+export function restoredObject(item: BackupItem, names: RestoreNames): JsonObject {
+  const { object: bare } = modifiedObject(item, names);
+  return withPlace(bare, item.namespace, names);
+}
+
+/** Velero modifies an object after its own changes, and before it maps the namespace. */
+export function modifiedObject({ object, resource }: BackupItem, names: RestoreNames): ReturnType<Modify> {
+  const kind = groupResourceName(resource);
+  const bare = BINDINGS.includes(kind)
     ? withMappedSubjects(stripped(object), names)
-    : stripped(object);
+    : kind === DEFINITIONS
+      ? repairedDefinition(stripped(object))
+      : stripped(object);
+  return names.modify?.(bare, resource) ?? { object: bare, failed: [] };
+}
+
+function withPlace(bare: JsonObject, namespace: string | undefined, names: RestoreNames): JsonObject {
   const place = mappedNamespace(namespace, names);
   return {
     ...bare,
@@ -61,6 +81,7 @@ export function restoredObject({ object, namespace, resource }: BackupItem, name
   };
 }
 
+const DEFINITIONS = 'customresourcedefinitions.apiextensions.k8s.io';
 const BINDINGS = ['rolebindings', 'clusterrolebindings'].map((name) => `${name}.rbac.authorization.k8s.io`);
 
 function withMappedSubjects(binding: JsonObject, names: RestoreNames): JsonObject {

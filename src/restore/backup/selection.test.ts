@@ -17,7 +17,7 @@ const only = { includeNamespaces: ['shop'] };
 const pod = (object: JsonObject) => item('pods', 'shop', object);
 const mirror = pod({ metadata: { annotations: { 'kubernetes.io/config.mirror': 'x' } } });
 const job = item('jobs.batch', 'shop', { status: { completionTime: 'now' } });
-const labelled = (app: string) => ({ selector: { matchLabels: { app } } });
+const labelled = (app: string) => ({ selectors: [{ matchLabels: { app: 'x' } }, { matchLabels: { app } }] });
 
 test.each<[string, ReturnType<typeof item>, SelectionOptions, string?]>([
   ['everything', server, none],

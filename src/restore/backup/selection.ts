@@ -3,17 +3,19 @@ import { compareText, type JsonObject, listIn, objectIn, textIn } from '../../js
 import { groupResourceName, objectKey } from '../../json/kube-object.ts';
 import { matchesSelector, type NormalSelector } from '../../json/label-selector.ts';
 import type { BackupItem } from './backup.ts';
+import { createIncludes } from './glob.ts';
 
 export interface SelectionOptions {
-  /** Patterns. Empty or `*`: all. */
+  /** Globs. Empty or `*`: all. */
   readonly includeNamespaces?: readonly string[];
   readonly excludeNamespaces?: readonly string[];
-  /** Patterns of full names such as `servers.infra.example.com`. Empty or `*`: all. */
+  /** Globs of full names such as `servers.infra.example.com`. Empty or `*`: all. */
   readonly includeResources?: readonly string[];
   readonly excludeResources?: readonly string[];
   /** Undefined: only if all namespaces are restored. */
   readonly includeClusterResources?: boolean | undefined;
-  readonly selector?: NormalSelector | undefined;
+  /** One of them must match. Empty: all objects. */
+  readonly selectors?: readonly NormalSelector[];
 }
 
 export type Skipped =
@@ -37,47 +39,35 @@ const NEVER: ReadonlySet<string> = new Set([
   'volumeattachments.storage.k8s.io',
 ]);
 
+/** Velero restores them even if they are excluded. */
+const ALWAYS = 'datauploads.velero.io';
+
+export const isNeverRestored = (kind: string): boolean => NEVER.has(kind);
+
 /** Undefined: Velero restores the object. */
 export function createSelection(options: SelectionOptions): (item: BackupItem) => Skipped | undefined {
-  const { includeClusterResources, selector } = options;
-  const namespaces = includes(options.includeNamespaces, options.excludeNamespaces);
-  const resources = includes(options.includeResources, options.excludeResources);
-  return ({ resource, namespace, name, object }) => {
+  const { includeClusterResources, selectors = [] } = options;
+  const namespaces = createIncludes(options.includeNamespaces, options.excludeNamespaces);
+  const resources = createIncludes(options.includeResources, options.excludeResources);
+  return ({ resource, namespace, object }) => {
     const kind = groupResourceName(resource);
     if (NEVER.has(kind)) return 'never restored';
+    if (kind === ALWAYS) return undefined;
     if (!resources.selects(kind)) return 'resource is excluded';
-    if (kind === 'namespaces') return namespaces.selects(name) ? undefined : 'namespace is excluded';
     if (namespace !== undefined && !namespaces.selects(namespace)) return 'namespace is excluded';
     if (namespace === undefined && !(includeClusterResources ?? namespaces.selectsAll))
       return 'cluster-scoped';
-    if (selector !== undefined && !matchesSelector(selector, labelsOf(object))) return 'labels do not match';
+    if (selectors.length > 0 && !selectors.some((one) => matchesSelector(one, labelsOf(object))))
+      return 'labels do not match';
     return endedReason(kind, object);
   };
 }
-
-function includes(included: readonly string[] = [], excluded: readonly string[] = []) {
-  const [only, not] = [included.map(globOf), excluded.map(globOf)];
-  return {
-    selectsAll: not.length === 0 && included.every((one) => one === '*'),
-    selects: (name: string): boolean =>
-      !not.some((glob) => glob.test(name)) && (only.length === 0 || only.some((glob) => glob.test(name))),
-  };
-}
-
-/** `*` also matches dots. @see github.com/gobwas/glob, without its classes and alternatives */
-const globOf = (pattern: string): RegExp =>
-  new RegExp(
-    `^${pattern
-      .replaceAll(/[.+^$()|\\{}[\]]/g, String.raw`\$&`)
-      .replaceAll('*', '.*')
-      .replaceAll('?', '.')}$`,
-  );
 
 /** What Velero restores of a backup, and why it leaves out the rest. */
 export function selectItems(all: readonly BackupItem[], options: SelectionOptions) {
   const select = createSelection(options);
   const { includeClusterResources = true } = options;
-  const selectAdditional = createSelection({ ...options, includeClusterResources, selector: undefined });
+  const selectAdditional = createSelection({ ...options, includeClusterResources, selectors: [] });
   const byName = new Map(all.map((item) => [describeItem(item), item]));
   const selected = new Set(all.filter((item) => select(item) === undefined));
   for (const item of selected)
@@ -113,13 +103,13 @@ function neededBy({ resource, namespace = '', object }: BackupItem): readonly st
 export const hasResource = (
   { includeResources, excludeResources }: SelectionOptions,
   name: string,
-): boolean => !NEVER.has(name) && includes(includeResources, excludeResources).selects(name);
+): boolean => !NEVER.has(name) && createIncludes(includeResources, excludeResources).selects(name);
 
 /** The patterns that match none of the names. */
 export const unmatched = (patterns: readonly string[] = [], names: readonly string[]): readonly string[] =>
-  patterns.filter((pattern) => !names.some((name) => globOf(pattern).test(name)));
+  patterns.filter((pattern) => !names.some((name) => createIncludes([pattern]).selects(name)));
 
-function labelsOf(object: JsonObject): Readonly<Record<string, string>> {
+export function labelsOf(object: JsonObject): Readonly<Record<string, string>> {
   const labels = Object.entries(objectIn(object, 'metadata', 'labels'));
   return Object.fromEntries(
     labels.flatMap(([key, value]) => (typeof value === 'string' ? [[key, value]] : [])),

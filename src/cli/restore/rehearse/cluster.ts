@@ -13,7 +13,6 @@ import {
 import { mapConcurrent } from '../../../json/map-concurrent.ts';
 import { ApiError } from '../../../kube/api-error.ts';
 import type { Resource } from '../../../kube/object.ts';
-import { restoredObject, type RestoreNames } from '../../../restore/backup/restored-object.ts';
 import type { UserCluster } from '../../connect.ts';
 import type { PlacedObject } from '../../review/input.ts';
 import { isDefinition } from '../../review/kinds.ts';
@@ -176,7 +175,6 @@ export async function dryRun(
   { client, discovery }: UserCluster,
   outcomes: readonly Outcome[],
   hasNamespace: (name: string) => boolean,
-  names: RestoreNames,
 ): Promise<readonly Finding[]> {
   const created = outcomes
     .filter(isRestored)
@@ -186,7 +184,7 @@ export async function dryRun(
         (namespace === undefined || hasNamespace(namespace)),
     );
   const found = await mapConcurrent(created, AT_ONCE, async (outcome): Promise<readonly Finding[]> => {
-    const object: JsonObject = restoredObject(outcome.item, names);
+    const { object } = outcome;
     const wanted = { ...splitApiVersion(textIn(object, 'apiVersion')), kind: textIn(object, 'kind') };
     const kind = await discovery.resolveKind(wanted);
     if (kind?.version !== wanted.version) return []; // the backup brings its CRD

@@ -37,6 +37,7 @@ type Reason =
   | 'NotServed'
   | 'Incomplete'
   | 'OverQuota'
+  | 'NotModified'
   | 'OwnerNotLinked'
   | 'OwnerNotRecorded'
   | 'WebhookUnreachable'
@@ -58,6 +59,7 @@ export async function findingsOf(target: Target, outcomes: readonly Outcome[], o
   };
   const findings = problemsFirst([
     ...outcomes.flatMap(ofOutcome),
+    ...outcomes.flatMap((outcome) => notModified(describeOutcome(outcome), outcome.failed)),
     ...swept.map(({ name, violation }) =>
       problem(violation.reason, name, describeViolation(violation, target, backup)),
     ),
@@ -101,6 +103,10 @@ function ofOutcome(outcome: Outcome): readonly Finding[] {
       return deferredNote(object, deferred);
   }
 }
+
+/** Velero restores the object without the changes of the rule. */
+export const notModified = (object: string, failed: readonly string[]): readonly Finding[] =>
+  failed.map((why) => problem('NotModified', object, `a resource modifier fails: ${why}`));
 
 const deferredNote = (object: string, deferred: string): readonly Finding[] =>
   deferred === '' ? [] : [note('Deferred', object, `passes only while checks are deferred: ${deferred}`)];

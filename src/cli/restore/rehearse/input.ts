@@ -2,18 +2,15 @@
 import type { Guard, Rights } from '../../../restore/guard.ts';
 import { statSync } from 'node:fs';
 
-import type { NormalSelector } from '../../../json/label-selector.ts';
-import { type RestoreNames, stripped } from '../../../restore/backup/restored-object.ts';
+import { stripped } from '../../../restore/backup/restored-object.ts';
 import { OLDEST_MINOR } from '../../../kube/discovery.ts';
 import type { SelectionOptions } from '../../../restore/backup/selection.ts';
-import { parseLabelRequirements } from '../../../machinery/selectors/selectors.ts';
-import { ApiFailure } from '../../../machinery/failure.ts';
 import type { ClusterFlags, ReportFormat } from '../../terminal/options.ts';
 import { WrongUsage } from '../new-window.ts';
 import { EXCLUDE_FROM_BACKUP_LABEL, GROUP } from '../../../api/group.ts';
 import { textIn } from '../../../json/json.ts';
 import { groupResourceName, objectKey, splitApiVersion, guessPlural } from '../../../json/kube-object.ts';
-import { type BackupItem, parseGroupResource } from '../../../restore/backup/backup.ts';
+import type { BackupItem } from '../../../restore/backup/backup.ts';
 import { isDefinition, type Kinds } from '../../review/kinds.ts';
 import { type PlacedObject, readInputs, UnusableInput } from '../../review/input.ts';
 import { isOwn } from '../../review/policies.ts';
@@ -22,7 +19,7 @@ import type { Finding } from './findings.ts';
 import type { Outcome } from './replay.ts';
 import { isVeleroBackup, readBackup } from '../backup.ts';
 
-export interface RehearseFlags extends ClusterFlags, InputFlags, Omit<SelectionOptions, 'selector'> {
+export interface RehearseFlags extends ClusterFlags, InputFlags, Omit<SelectionOptions, 'selectors'> {
   readonly fromCluster?: boolean;
   readonly newestIn?: string;
   readonly policiesFromCluster?: boolean;
@@ -49,12 +46,6 @@ export function checkSources(
   if (record === true && newestIn === undefined) throw new WrongUsage('--record: only with --newest-in');
 }
 
-export const namesOf = ({ namespaceMappings }: RehearseFlags): RestoreNames => ({
-  backup: 'backup',
-  restore: 'rehearsal',
-  namespaceMapping: parseMapping(namespaceMappings),
-});
-
 /** The minor version of Kubernetes 1.x; undefined: the newest. @throws WrongUsage */
 export function minorOf(version: string | undefined): number | undefined {
   if (version === undefined) return undefined;
@@ -67,59 +58,12 @@ export function minorOf(version: string | undefined): number | undefined {
   return Number(minor);
 }
 
-function parseMapping(pairs: readonly string[]): Readonly<Record<string, string>> {
-  return Object.fromEntries(
-    pairs.map((pair) => {
-      const [from = '', to = '', ...more] = pair.split(':');
-      if (from === '' || to === '' || more.length > 0)
-        throw new WrongUsage(`--namespace-mappings ${pair}: write it as from:to`);
-      return [from, to];
-    }),
-  );
-}
-
-/** With the names of resources that Velero looks up in the target: plural, singular or short, with or without a group. */
-export function selectionOf(flags: RehearseFlags, { registry }: Pick<Kinds, 'registry'>): SelectionOptions {
-  const resolve = (name: string): string => {
-    const { group, resource } = parseGroupResource(name.toLowerCase());
-    const named = registry
-      .all()
-      .filter((type) => [type.resource, type.singular, ...type.shortNames].includes(resource));
-    const found =
-      named.find((type) => type.group === group) ?? named.find((type) => type.group.startsWith(group));
-    return found === undefined ? name : groupResourceName(found);
-  };
-  const { includeResources = [], excludeResources = [] } = flags;
-  return {
-    ...flags,
-    includeResources: includeResources.map(resolve),
-    excludeResources: excludeResources.map(resolve),
-    selector: selectorOf(flags.selector),
-  };
-}
-
-const OPERATORS = { in: 'In', notin: 'NotIn', exists: 'Exists', '!': 'DoesNotExist' } as const;
-
-function selectorOf(text: string | undefined): NormalSelector | undefined {
-  if (text === undefined) return undefined;
-  try {
-    return {
-      matchExpressions: parseLabelRequirements(text).map(({ key, operator, values }) => {
-        if (operator === 'gt' || operator === 'lt')
-          throw new WrongUsage(`--selector ${text}: < and > are not supported`);
-        return { key, operator: OPERATORS[operator], values };
-      }),
-    };
-  } catch (error) {
-    if (error instanceof ApiFailure) throw new WrongUsage(`--selector ${text}: ${error.message}`);
-    throw error;
-  }
-}
-
 interface InputFlags {
   readonly policies?: readonly string[];
   readonly crds?: readonly string[];
   readonly existing?: readonly string[];
+  /** Files with a Restore and its ConfigMaps. */
+  readonly restore?: readonly string[];
 }
 
 export type RehearsalInput = ReturnType<typeof toInput> & {
@@ -139,16 +83,16 @@ export async function readBackedUp(path: string): Promise<ClusterObjects> {
 
 const OPTIONS = { recursive: true, standardInput: () => '' };
 
-export function readGiven({ policies, crds, existing }: InputFlags) {
-  const [own, ...others] = readInputs([policies, crds, existing], OPTIONS);
-  return { policies: policies && own, existing: others.flat() };
+export function readGiven({ policies, crds, existing, restore }: InputFlags) {
+  const [own, requested = [], ...others] = readInputs([policies, restore, crds, existing], OPTIONS);
+  return { policies: policies && own, existing: others.flat(), restore: requested };
 }
 
 const DECIDING = ['AdmissionPolicy', 'ConversionPolicy', 'PolicyException', 'RestoreDetector'];
 
 export function toInput(
   { objects, notes, unread }: ClusterObjects,
-  { policies, existing }: ReturnType<typeof readGiven>,
+  { policies, existing, restore }: ReturnType<typeof readGiven>,
 ) {
   const backedUp = objects
     .filter(({ object }) => isOwn(object) && DECIDING.includes(textIn(object, 'kind')))
@@ -169,6 +113,7 @@ export function toInput(
     ),
     unread,
     existing,
+    restore,
     notes: [
       ...notes,
       ...(policies === undefined && backedUp.length > 0

@@ -22,23 +22,16 @@ import { messageOf } from '../../../json/abort.ts';
 import { counted } from '../../../json/counted.ts';
 import { WrongUsage } from '../new-window.ts';
 import { type JsonObject, listIn, objectIn, textIn } from '../../../json/json.ts';
-import {
-  asCreated,
-  itemOf,
-  type RehearsalInput,
-  minorOf,
-  namesOf,
-  selectionOf,
-  type RehearseFlags,
-} from './input.ts';
-import { findingsOf, isProblem, problem, problemsFirst } from './findings.ts';
+import { asCreated, itemOf, type RehearsalInput, minorOf, type RehearseFlags } from './input.ts';
+import { settingsOf } from './restore-settings.ts';
+import { findingsOf, isProblem, notModified, problem, problemsFirst } from './findings.ts';
 import { guardFindings } from './guarded.ts';
 import { quotaFindings } from './quotas.ts';
 import { namespacesIn, replay, createTarget } from './replay.ts';
 import type { RestoreWindow } from '../../../api/restore-window.ts';
 import { ACCOUNTS_OF, isPrincipal } from '../../../api/principals.ts';
 import { detectedWindow } from '../../../restore/detected-window.ts';
-import { mappedNamespace, repairedDefinition } from '../../../restore/backup/restored-object.ts';
+import { mappedNamespace, modifiedObject } from '../../../restore/backup/restored-object.ts';
 import { veleroDetector } from '../../../restore/detector.ts';
 import { guardsOf } from '../../../restore/guard.ts';
 
@@ -50,24 +43,26 @@ export async function rehearseRestore(
   now: Date,
   onProgress: (done: number, total: number, what: string) => void = () => undefined,
 ) {
-  const names = namesOf(flags);
   const served = createKinds(input.existing.filter(isDefinition), createStorage());
-  const selection = selectionOf(flags, served);
+  const settings = settingsOf(flags, input.restore, served);
+  const { names, selection, existingResourcePolicy, veleroNamespace } = settings;
   const select = createSelection(selection);
   const isRestored = (item: BackupItem) => select(item) === undefined;
   const definitions = input.objects
     .filter(isDefinition)
     .filter((placed) => isRestored(itemOf(placed, NO_KINDS)))
-    .filter(
-      (placed) => flags.existingResourcePolicy === 'update' || !hasDefinition(input.existing, nameOf(placed)),
-    )
-    .map(asCreated)
-    .map((placed) => ({ ...placed, object: repairedDefinition(placed.object) }));
+    .filter((placed) => existingResourcePolicy === 'update' || !hasDefinition(input.existing, nameOf(placed)))
+    .map((placed) => ({ ...placed, ...modifiedObject(itemOf(placed, NO_KINDS), names) }));
   const { usable, refused } = usableDefinitions(definitions, input.existing);
   const kept = [...input.existing, ...usable];
   const existing = [...kept, ...input.own.filter((placed) => !isWithoutKind(placed, kept))];
-  const { window, detectors, notes } = windowFor(existing, flags, names.namespaceMapping, now);
-  const user = userOf(`system:serviceaccount:${flags.veleroNamespace}:velero`);
+  const { window, detectors, notes } = windowFor(
+    existing,
+    { ...flags, veleroNamespace },
+    names.namespaceMapping,
+    now,
+  );
+  const user = userOf(`system:serviceaccount:${veleroNamespace}:velero`);
   const assumed = new Set<string>();
   const target = createTarget(
     { existing, reviewed: [], namespace: 'default' },
@@ -77,7 +72,7 @@ export async function rehearseRestore(
   );
   const all = input.objects.map((placed) => itemOf(placed, target.kinds));
   const isKept = ({ object }: PlacedObject) =>
-    flags.existingResourcePolicy === 'none' &&
+    existingResourcePolicy === 'none' &&
     existing.some((one) => isOwn(one.object) && describeObject(one.object) === describeObject(object));
   const ownWrites = input.refused
     .filter((placed) => !isKept(placed))
@@ -92,7 +87,7 @@ export async function rehearseRestore(
     items,
     {
       ...names,
-      existingResourcePolicy: flags.existingResourcePolicy,
+      existingResourcePolicy,
       minor: minorOf(flags.targetVersion),
       namespaces: namespacesIn(all),
     },
@@ -128,6 +123,9 @@ export async function rehearseRestore(
     findings: problemsFirst([
       ...unread,
       ...refused,
+      ...definitions.flatMap(({ object, failed }) =>
+        notModified(describeItem(itemOf({ object, place: { file: '' } }, NO_KINDS)), failed),
+      ),
       ...(window === undefined ? [] : ownWrites),
       ...guarded,
       ...findings,
@@ -136,6 +134,7 @@ export async function rehearseRestore(
     ]),
     notes: [
       ...input.notes,
+      ...settings.notes,
       ...notes,
       ...existing.flatMap(notReady),
       ...target.notes,

@@ -13,7 +13,6 @@ import { dryRun, readEverything, readPolicies, readTarget, type ClusterObjects }
 import { isProblem, problemsFirst, type Finding } from './findings.ts';
 import {
   checkSources,
-  namesOf,
   type RehearseFlags,
   readBackedUp,
   readGiven,
@@ -71,7 +70,7 @@ async function rehearsalOf(backup: ClusterObjects, flags: RehearseFlags): Promis
   if (policiesFromCluster !== true) return await replayed(toInput(backup, given), flags);
   const { policies, definitions } = await connected(flags, readPolicies);
   const existing = [...definitions, ...given.existing];
-  return await replayed(toInput(backup, { policies, existing }), flags);
+  return await replayed(toInput(backup, { ...given, policies, existing }), flags);
 }
 
 const connected = <T>(flags: Parameters<typeof withCluster>[0], use: (cluster: UserCluster) => Promise<T>) =>
@@ -94,7 +93,7 @@ async function rehearsedAgainst(
   const target = await readTarget(cluster, backup.objects, given.policies ?? []);
   const policies = given.policies ?? target.objects.filter(({ object }) => isOwn(object));
   const existing = [...given.existing, ...target.objects.filter(({ object }) => !isOwn(object))];
-  const input = toInput(backup, { policies, existing });
+  const input = toInput(backup, { ...given, policies, existing });
   const { client } = cluster;
   const mayUser = createAccessReviews(client);
   const mayAsk = await canI(client, { verb: 'create', ...subjectAccessReviews });
@@ -109,7 +108,7 @@ async function rehearsedAgainst(
     {
       ...input,
       notes: [...input.notes, ...target.notes],
-      dryRun: (outcomes) => dryRun(cluster, outcomes, (name) => namespaces.has(name), namesOf(flags)),
+      dryRun: (outcomes) => dryRun(cluster, outcomes, (name) => namespaces.has(name)),
       ...(mayAsk ? { rightsOf: (guard: Guard) => rightsOf(guard, { client, mayUser }, NEVER) } : {}),
     },
     targetVersion === undefined ? flags : { ...flags, targetVersion },

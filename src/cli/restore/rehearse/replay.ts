@@ -25,6 +25,7 @@ import { isServedBuiltIn } from '../../../restore/backup/built-in-versions.ts';
 import {
   mappedNamespace,
   mergeDiff,
+  modifiedObject,
   restoredObject,
   restoreLabels,
   stripped,
@@ -133,6 +134,10 @@ export interface Outcome {
   readonly result: 'restored' | 'refused' | 'unserved' | 'exists' | 'different' | 'incomplete';
   readonly message: string;
   readonly deferred: string;
+  /** As Velero writes it. */
+  readonly object: JsonObject;
+  /** The resource modifiers that failed. */
+  readonly failed: readonly string[];
 }
 
 export const isRestored = ({ result }: Outcome): boolean => result === 'restored' || result === 'incomplete';
@@ -174,7 +179,7 @@ function isSameObject(first: BackupItem, second: BackupItem, names: RestoreNames
   return isEqual(a, b);
 }
 
-type Answer = Omit<Outcome, 'item' | 'namespace'>;
+type Answer = Pick<Outcome, 'result' | 'message' | 'deferred'>;
 
 const answer = (result: Outcome['result'], message = ''): Answer => ({ result, message, deferred: '' });
 
@@ -208,29 +213,36 @@ async function writeNamespace(
   const type = target.kinds.typeOf(object);
   const exists = target.hasNamespace(name) || typeof type === 'string';
   const answered = exists ? answer('exists') : ofWrite(await target.write(object, type));
-  return { item: known, namespace: undefined, ...answered };
+  return { item: known, namespace: undefined, object, failed: [], ...answered };
 }
 
 async function writeObject(target: Target, item: BackupItem, options: ReplayOptions): Promise<Outcome> {
   const namespace = mappedNamespace(item.namespace, options);
-  return { item, namespace, ...(await write(target, item, namespace, options)) };
+  const object = restoredObject(item, options);
+  const type = target.kinds.typeOf(object);
+  const written = {
+    ...item,
+    resource: typeof type === 'string' ? item.resource : { group: type.group, resource: type.resource },
+    name: textIn(object, 'metadata', 'name'),
+  };
+  const { failed } = modifiedObject(item, options);
+  const outcome = { item: written, namespace, object, failed };
+  return { ...outcome, ...(await write(target, outcome, options)) };
 }
 
 async function write(
   target: Target,
-  item: BackupItem,
-  namespace: string | undefined,
+  { item, namespace, object: wanted }: Pick<Outcome, 'item' | 'namespace' | 'object'>,
   options: ReplayOptions,
 ): Promise<Answer> {
-  const type = target.kinds.typeOf(item.object);
-  const served = builtInAnswer(item, options);
-  if (served === false) return answer('unserved', unservedIn(item, options));
+  const type = target.kinds.typeOf(wanted);
+  const served = builtInAnswer(wanted, options);
+  if (served === false) return answer('unserved', unservedIn(wanted, options));
   if (typeof type === 'string')
     return served === true
       ? answer('restored') // an old version, whose fields are not known here
       : answer('unserved', type);
   if (type.namespaced !== (item.namespace !== undefined)) return answer('unserved', otherScope(type));
-  const wanted = restoredObject(item, options);
   const existing = target.contents.find({ ...item.resource, namespace, name: item.name });
   if (existing !== undefined)
     return await meetExisting(target, type, wanted, existing as unknown as JsonObject, options);
@@ -245,12 +257,12 @@ async function write(
     : ofWrite(created);
 }
 
-const builtInAnswer = ({ object }: BackupItem, { minor }: ReplayOptions): boolean | undefined =>
+const builtInAnswer = (object: JsonObject, { minor }: ReplayOptions): boolean | undefined =>
   minor === undefined
     ? undefined
     : isServedBuiltIn(textIn(object, 'apiVersion'), textIn(object, 'kind'), minor);
 
-const unservedIn = ({ object }: BackupItem, { minor = 0 }: ReplayOptions): string =>
+const unservedIn = (object: JsonObject, { minor = 0 }: ReplayOptions): string =>
   `Kubernetes 1.${minor} does not serve ${textIn(object, 'apiVersion')} ${textIn(object, 'kind')}: back it up in a version that both serve`;
 
 const otherScope = ({ kind, namespaced }: ResourceType): string =>
