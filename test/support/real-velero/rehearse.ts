@@ -1,4 +1,8 @@
 /** What `gatehouse restore rehearse` predicts for a backup of a real Velero and the cluster as it is now. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { configMaps } from '../../../src/kube/well-known.ts';
 import type { Cluster } from '../cluster.ts';
 import { APPLICATIONS } from '../restore-kinds.ts';
 import type { Line } from '../restore-oracle.ts';
@@ -22,17 +26,9 @@ export async function rehearsed(
   archive: string,
   spec: RestoreSpec,
 ): Promise<readonly string[]> {
-  const { namespaceMapping = {}, labelSelector, existingResourcePolicy } = spec;
-  const { includedNamespaces, includedResources } = spec;
-  const pairs = Object.entries(namespaceMapping).map((pair) => pair.join(':'));
-  const labels = Object.entries(labelSelector?.matchLabels ?? {}).map((pair) => pair.join('='));
   const { stdout, stderr } = await runGatehouse([
     ...['restore', 'rehearse', archive, '--against', cluster.plane.kubeconfig('admin'), '-o', 'json'],
-    ...(pairs.length === 0 ? [] : ['--namespace-mappings', pairs.join()]),
-    ...(labels.length === 0 ? [] : ['--selector', labels.join()]),
-    ...(includedNamespaces === undefined ? [] : ['--include-namespaces', includedNamespaces.join()]),
-    ...(includedResources === undefined ? [] : ['--include-resources', includedResources.join()]),
-    ...(existingResourcePolicy === undefined ? [] : ['--existing-resource-policy', existingResourcePolicy]),
+    ...(spec.resourceModifier === undefined ? flagsOf(spec) : ['--restore', await fileOf(cluster, spec)]),
   ]);
   if (stdout === '') throw new Error(`the rehearsal failed: ${stderr}`);
   const { findings = [], error = '' } = JSON.parse(stdout) as Printed;
@@ -41,6 +37,35 @@ export async function rehearsed(
     .filter(({ severity }) => severity === 'problem')
     .map(({ reason, object }) => `${reason} ${object}`)
     .toSorted();
+}
+
+/** The Restore, with the ConfigMap of the cluster. */
+async function fileOf({ admin, plane }: Cluster, spec: RestoreSpec): Promise<string> {
+  const place = { namespace: 'velero', name: spec.resourceModifier?.name ?? '' };
+  const restore = {
+    apiVersion: 'velero.io/v1',
+    kind: 'Restore',
+    metadata: place,
+    spec: { backupName: 'any', ...spec },
+  };
+  const configMap = { apiVersion: 'v1', kind: 'ConfigMap', ...(await admin.get(configMaps, place)) };
+  const file = join(plane.folder, `${place.name}.yaml`);
+  writeFileSync(file, [restore, configMap].map((one) => JSON.stringify(one)).join('\n---\n'));
+  return file;
+}
+
+function flagsOf(spec: RestoreSpec): readonly string[] {
+  const { namespaceMapping = {}, labelSelector, existingResourcePolicy } = spec;
+  const { includedNamespaces, includedResources } = spec;
+  const pairs = Object.entries(namespaceMapping).map((pair) => pair.join(':'));
+  const labels = Object.entries(labelSelector?.matchLabels ?? {}).map((pair) => pair.join('='));
+  return [
+    ...(pairs.length === 0 ? [] : ['--namespace-mappings', pairs.join()]),
+    ...(labels.length === 0 ? [] : ['--selector', labels.join()]),
+    ...(includedNamespaces === undefined ? [] : ['--include-namespaces', includedNamespaces.join()]),
+    ...(includedResources === undefined ? [] : ['--include-resources', includedResources.join()]),
+    ...(existingResourcePolicy === undefined ? [] : ['--existing-resource-policy', existingResourcePolicy]),
+  ];
 }
 
 export function predictionOf(line: Line): string {

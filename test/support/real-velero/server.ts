@@ -136,6 +136,7 @@ export interface RestoreSpec {
   readonly includedResources?: readonly string[];
   readonly labelSelector?: { readonly matchLabels: Readonly<Record<string, string>> };
   readonly restoreStatus?: { readonly includedResources: readonly string[] };
+  readonly resourceModifier?: { readonly kind: 'ConfigMap'; readonly name: string };
 }
 
 export interface RestoreResult {
