@@ -55,22 +55,7 @@ export const mappedNamespace = (
 
 export function restoredObject(item: BackupItem, names: RestoreNames): JsonObject {
   const { object: bare } = modifiedObject(item, names);
-  return withPlace(bare, item.namespace, names);
-}
-
-/** Velero modifies an object after its own changes, and before it maps the namespace. */
-export function modifiedObject({ object, resource }: BackupItem, names: RestoreNames): ReturnType<Modify> {
-  const kind = groupResourceName(resource);
-  const bare = BINDINGS.includes(kind)
-    ? withMappedSubjects(stripped(object), names)
-    : kind === DEFINITIONS
-      ? repairedDefinition(stripped(object))
-      : stripped(object);
-  return names.modify?.(bare, resource) ?? { object: bare, failed: [] };
-}
-
-function withPlace(bare: JsonObject, namespace: string | undefined, names: RestoreNames): JsonObject {
-  const place = mappedNamespace(namespace, names);
+  const place = mappedNamespace(item.namespace, names);
   return {
     ...bare,
     metadata: {
@@ -79,6 +64,14 @@ function withPlace(bare: JsonObject, namespace: string | undefined, names: Resto
       labels: { ...objectIn(bare, 'metadata', 'labels'), ...restoreLabels(names) },
     },
   };
+}
+
+/** Velero modifies an object after its own changes, and before it maps the namespace. */
+export function modifiedObject({ object, resource }: BackupItem, names: RestoreNames): ReturnType<Modify> {
+  const kind = groupResourceName(resource);
+  const plain = kind === DEFINITIONS ? repairedDefinition(stripped(object)) : stripped(object);
+  const bare = BINDINGS.includes(kind) ? withMappedSubjects(plain, names) : plain;
+  return names.modify?.(bare, resource) ?? { object: bare, failed: [] };
 }
 
 const DEFINITIONS = 'customresourcedefinitions.apiextensions.k8s.io';

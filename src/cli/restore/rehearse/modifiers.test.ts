@@ -157,7 +157,7 @@ test('a merge patch replaces lists, a strategic patch merges them, also in workl
 });
 
 test('merge patches can be YAML, and null removes a field', () => {
-  const change = { mergePatches: [{ patchData: 'metadata:\n  labels:\n    app: null\n    tier: front' }] };
+  const change = { mergePatches: [{ patchData: 'metadata: {labels: {app: null, tier: front}}' }] };
   const { object } = withRules(rule(change))(deployment, DEPLOYMENTS);
   expect(object.metadata).toEqual({ ...deployment.metadata, labels: { tier: 'front' } });
 });
@@ -179,39 +179,25 @@ test.each<[what: string, change: JsonObject, object: JsonObject, failed: string]
   });
 });
 
-const RULE = 'conditions: {groupResource: pods}, patches: [{operation: test, path: /a}]';
+const rules = (text: string, version = 'v1') =>
+  configMap(`version: ${version}\nresourceModifierRules: [${text}]`);
+const valid = 'conditions: {groupResource: pods}, patches: [{operation: test, path: /a}]';
+const first = 'resourceModifierRules[0]';
 
 test.each<[what: string, configMap: JsonObject, problem: string]>([
   ['two keys', { data: { a: 'version: v1', b: 'version: v1' } }, 'data must have exactly one key'],
   ['invalid YAML', configMap('version: [v1'), 'line 1'],
-  ['another version', configMap(`version: v2\nresourceModifierRules: [{${RULE}}]`), 'version'],
-  ['no rules', configMap('version: v1\nresourceModifierRules: []'), 'resourceModifierRules'],
-  ['an unknown field', configMap(`version: v1\nresourceModifierRules: [{${RULE}, x: y}]`), 'unknown field'],
-  [
-    'no resource',
-    configMap('version: v1\nresourceModifierRules: [{conditions: {namespaces: [a]}}]'),
-    'resourceModifierRules[0].conditions.groupResource',
-  ],
-  [
-    'an unknown operation',
-    configMap(`version: v1\nresourceModifierRules: [{${RULE.replace('test', 'merge')}}]`),
-    'resourceModifierRules[0].patches[0].operation',
-  ],
-  [
-    'no path',
-    configMap(`version: v1\nresourceModifierRules: [{${RULE.replace(', path: /a', '')}}]`),
-    'resourceModifierRules[0].patches[0].path',
-  ],
-  [
-    'two kinds of patches',
-    configMap(`version: v1\nresourceModifierRules: [{${RULE}, mergePatches: [{patchData: '{}'}]}]`),
-    'resourceModifierRules[0]: only one of',
-  ],
+  ['another version', rules(`{${valid}}`, 'v2'), 'version'],
+  ['no rules', rules(''), 'resourceModifierRules'],
+  ['an unknown field', rules(`{${valid}, x: y}`), `${first}.x: unknown field`],
+  ['no resource', rules('{conditions: {namespaces: [a]}}'), `${first}.conditions.groupResource`],
+  ['another operation', rules(`{${valid.replace('test', 'x')}}`), `${first}.patches[0].operation`],
+  ['no path', rules(`{${valid.replace(', path: /a', '')}}`), `${first}.patches[0].path`],
+  ['two kinds of patches', rules(`{${valid}, mergePatches: [{patchData: x}]}`), `${first}: only one of`],
 ])('a ConfigMap is refused with %s', (_what, given, problem) => {
   expect(() => modifiersOf(given)).toThrow(problem);
 });
 
 test('the version and the operation can be in capitals', () => {
-  const text = `version: V1\nresourceModifierRules: [{${RULE.replace('test', 'TEST')}}]`;
-  expect(() => modifiersOf(configMap(text))).not.toThrow();
+  expect(() => modifiersOf(rules(`{${valid.replace('test', 'TEST')}}`, 'V1'))).not.toThrow();
 });

@@ -18,14 +18,17 @@ import { WrongUsage } from '../new-window.ts';
 import type { RehearseFlags } from './input.ts';
 import { modifiersOf } from './modifiers.ts';
 
-const FILTERS = s.object({ includedResources: s.STRINGS, excludedResources: s.STRINGS });
 const CONTAINER = {
   ...s.openObject({ command: { type: 'array', minItems: 1 } }),
   required: ['name', 'image', 'command'],
 };
 const HOOK = s.openObject({ init: s.openObject({ initContainers: s.listOf(CONTAINER) }) });
+/** Without the fields that can change objects in ways that a rehearsal does not know. */
 const SPEC = s.object({
-  ...{ ...FILTERS.properties, includedNamespaces: s.STRINGS, excludedNamespaces: s.STRINGS },
+  includedNamespaces: s.STRINGS,
+  excludedNamespaces: s.STRINGS,
+  includedResources: s.STRINGS,
+  excludedResources: s.STRINGS,
   backupName: s.STRING,
   scheduleName: s.STRING,
   includeClusterResources: s.BOOLEAN,
@@ -38,14 +41,9 @@ const SPEC = s.object({
     required: ['kind', 'name'],
   },
   hooks: s.openObject({ resources: s.listOf(s.openObject({ postHooks: s.listOf(HOOK) })) }),
-  restoreStatus: FILTERS,
-  restorePVs: s.BOOLEAN,
-  preserveNodePorts: s.BOOLEAN,
   itemOperationTimeout: s.STRING,
   uploaderConfig: s.object({ writeSparseFiles: s.BOOLEAN, parallelFilesDownload: s.INT64 }),
 });
-/** They can change objects, but a rehearsal does not know how. */
-const IGNORED = ['hooks', 'restoreStatus', 'restorePVs', 'preserveNodePorts'];
 
 export interface RestoreSettings {
   readonly names: RestoreNames;
@@ -169,7 +167,7 @@ function listProblems(spec: JsonObject, what: 'Resources' | 'Namespaces'): reado
 const stringsIn = (spec: JsonObject, field: string): readonly string[] => listIn(spec, field).map(String);
 
 const selectorsIn = (spec: JsonObject) =>
-  ['labelSelector' in spec ? [spec.labelSelector] : [], listIn(spec, 'orLabelSelectors')]
+  [spec.labelSelector ?? [], listIn(spec, 'orLabelSelectors')]
     .flat()
     .map((one) => normaliseSelector(one, 'spec.labelSelector'));
 
@@ -187,7 +185,7 @@ function selectionIn(spec: JsonObject, resolve: (name: string) => string): Selec
 }
 
 function notesOn(spec: JsonObject): readonly string[] {
-  const ignored = [...IGNORED.filter((field) => field in spec), ...prune(spec, SPEC).unknown];
+  const ignored = ['hooks' in spec ? 'hooks' : [], prune(spec, SPEC).unknown].flat();
   const kind = textIn(spec, 'resourceModifier', 'kind');
   return [
     ...ignored.map((field) => `spec.${field} of the Restore: the rehearsal ignores it`),
