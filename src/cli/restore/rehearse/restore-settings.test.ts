@@ -105,10 +105,11 @@ test('the problems of flags name the flags', async () => {
 
 test('fields without a meaning for a rehearsal are notes', async () => {
   const other = { resourceModifier: { kind: 'Secret', name: 'changes' } };
-  const { notes } = await run({ restoreStatus: {}, newer: true, uploaderConfig: {}, ...other });
+  const { notes } = await run({ hooks: {}, restoreStatus: {}, newer: true, uploaderConfig: {}, ...other });
   expect(notes.filter((note) => note.startsWith('spec.'))).toEqual([
-    'spec.restoreStatus of the Restore: the rehearsal ignores it',
+    'spec.hooks of the Restore: the rehearsal ignores it',
     'spec.newer of the Restore: the rehearsal ignores it',
+    'spec.restoreStatus of the Restore: the rehearsal ignores it',
     'spec.resourceModifier: Velero ignores it: its kind is Secret, not ConfigMap',
   ]);
 });
