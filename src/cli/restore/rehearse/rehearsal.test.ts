@@ -251,7 +251,7 @@ test('Namespaces are created first, without labels of Velero, and admission sees
   const { lines, restored } = await rehearsed({ backup: [shop('a')], own: [namespaces] });
   expect(restored).toEqual([]);
   expect(lines).toEqual([
-    expect.stringMatching(/^problem Refused shops.shop.example.com east\/a: namespaces "east" not found/),
+    expect.stringMatching(/^problem Refused shops.shop.example.com east\/a: its Namespace is refused: /),
   ]);
 });
 

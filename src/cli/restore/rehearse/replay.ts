@@ -156,8 +156,6 @@ export async function replay(
     if (namespaces.get(item.name) === item)
       outcomes.push(await writeNamespace(target, item.name, item, options));
     else {
-      if (item.namespace !== undefined)
-        await writeNamespace(target, item.namespace, namespaces.get(item.namespace), options);
       const outcome = await writeObject(target, item, options);
       const name = describeOutcome(outcome);
       const first = written.get(name);
@@ -227,6 +225,10 @@ async function writeObject(target: Target, item: BackupItem, options: ReplayOpti
   };
   const { failed } = modifiedObject(item, options);
   const outcome = { item: written, namespace, object, failed };
+  const from = item.namespace;
+  const place = from && (await writeNamespace(target, from, options.namespaces.get(from), options));
+  if (typeof place === 'object' && place.result === 'refused')
+    return { ...outcome, ...answer('refused', `its Namespace is refused: ${place.message}`) };
   return { ...outcome, ...(await write(target, outcome, options)) };
 }
 
