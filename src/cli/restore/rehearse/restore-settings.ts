@@ -78,13 +78,13 @@ export function settingsOf(
     throw new UnusableInput(
       `${describePlace(place)}: Velero would refuse this Restore (FailedValidation): ${problems.join('; ')}`,
     );
-  const mapping = Object.entries(objectIn(spec, 'namespaceMapping'));
-  const namespaceMapping = Object.fromEntries(mapping.map(([from, to]) => [from, String(to)]));
+  const mapping = objectIn(spec, 'namespaceMapping');
+  const namespaceMapping = Object.keys(mapping).map((from) => [from, textIn(mapping, from)] as const);
   return {
     names: {
       backup: 'backup',
       restore: 'rehearsal',
-      namespaceMapping,
+      namespaceMapping: Object.fromEntries(namespaceMapping),
       modify: typeof modify === 'string' ? undefined : modify,
     },
     selection: selectionIn(spec, resolverOf(kinds)),
@@ -112,15 +112,15 @@ function restoreIn(given: readonly PlacedObject[]): PlacedObject {
 
 /** Velero ignores modifiers of other kinds. @returns a text: why Velero would refuse it */
 function modifyIn(spec: JsonObject, given: readonly PlacedObject[], namespace: string) {
-  const { kind, name } = objectIn(spec, 'resourceModifier');
-  if (String(kind).toLowerCase() !== 'configmap') return undefined;
+  if (textIn(spec, 'resourceModifier', 'kind').toLowerCase() !== 'configmap') return undefined;
+  const name = textIn(spec, 'resourceModifier', 'name');
   const configMap = given.find(
     ({ object }) =>
       textIn(object, 'kind') === 'ConfigMap' &&
       textIn(object, 'metadata', 'name') === name &&
       ['', namespace].includes(textIn(object, 'metadata', 'namespace')),
   );
-  const label = `spec.resourceModifier: ConfigMap ${namespace}/${String(name)}`;
+  const label = `spec.resourceModifier: ConfigMap ${namespace}/${name}`;
   if (configMap === undefined) return `${label} not found: add it to a file of --restore`;
   try {
     return modifiersOf(configMap.object);
