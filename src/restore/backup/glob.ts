@@ -39,7 +39,7 @@ function classOf(pattern: string, { not = '', low, high = '', list = '' }: Parti
 }
 
 const literal = (text: string): string =>
-  [...text].map((char) => `\\u{${(char.codePointAt(0) ?? 0).toString(16)}}`).join('');
+  Array.from(text, (char) => `\\u{${(char.codePointAt(0) ?? 0).toString(16)}}`).join('');
 
 /** Like Velero, tries the globs in the order of the alphabet, and none from the first invalid one on. */
 function createGlobSet(globs: readonly string[]): (text: string) => boolean {

@@ -13,7 +13,7 @@ import {
   parseJson,
   textIn,
 } from '../../../json/json.ts';
-import { type GroupResource, groupResourceName } from '../../../json/kube-object.ts';
+import { groupResourceName } from '../../../json/kube-object.ts';
 import { matchesSelector, normaliseSelector } from '../../../json/label-selector.ts';
 import * as s from '../../../machinery/kinds/schema-builders.ts';
 import { DEPLOYMENT } from '../../../machinery/kinds/workloads/workloads.ts';
