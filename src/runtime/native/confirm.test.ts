@@ -175,6 +175,7 @@ describe('the policy of the API server', () => {
   const ruled = compiled({ validate: { rules } }, { name: 'a', generation: 1 });
   let served: readonly Resource[];
   let aggregated: readonly string[] | 'forbidden';
+  let listings: number;
   let inForce: readonly CompiledPolicy[];
   let reported: Enforcement;
   let status: AdmissionPolicyStatus;
@@ -187,6 +188,7 @@ describe('the policy of the API server', () => {
   beforeEach(() => {
     served = KINDS;
     aggregated = [];
+    listings = 0;
     inForce = [ruled];
     status = {};
     written = [];
@@ -198,6 +200,7 @@ describe('the policy of the API server', () => {
     }) as KubeClient['create']; // only these kinds are created
     const listAll = (async (kind: Resource) => {
       if (kind.resource !== 'apiservices') return await client.listAll(kind);
+      listings += 1;
       if (aggregated === 'forbidden') throw new ApiError(403, 'cannot list resource "apiservices"');
       const items = aggregated.map((group) => ({ spec: { group, service: { name: 'api' } } }));
       return { metadata: {}, items: [{ spec: { group: GROUP } }, ...items] };
@@ -294,6 +297,30 @@ describe('the policy of the API server', () => {
       expect(enforcers()[0]).toContain(reason);
     },
   );
+
+  test('is gone ten seconds after its API becomes an aggregated one, although not every pass lists APIServices', async () => {
+    for (const passes of [1, 2, 3, 4, 5, 6, 7]) {
+      await reconcile();
+      expect([passes, listings]).toEqual([passes, 1]);
+    }
+    expect(enforcers()).toEqual(['APIServer']);
+    aggregated = [GROUP];
+    await reconcile();
+    expect([enforcers()[0], listings]).toEqual([
+      expect.stringContaining('an aggregated API server serves'),
+      2,
+    ]);
+  });
+
+  test('is not released while APIServices cannot be listed, and a failed listing is not remembered', async () => {
+    aggregated = 'forbidden';
+    await reconcile();
+    await reconcile();
+    expect(listings).toBe(2);
+    aggregated = [];
+    await reconcile();
+    expect(enforcers()).toEqual([PENDING]);
+  });
 
   test.each<[string, () => void]>([
     ['its kinds were not served for a while', () => (served = [])],

@@ -95,6 +95,7 @@ export function createNativePoliciesReconciler(options: NativePoliciesOptions): 
   const confirmed = (name: string) => policies.get(name)?.status?.confirmed;
   const confirmer = createConfirmer(options);
   const takeover = createTakeover({ ...options, confirmed });
+  const aggregatedGroups = createAggregatedGroups(options);
   // A pass compares all policies, every second while one is not confirmed.
   const compile = oncePerVersion(compileNative);
 
@@ -153,7 +154,7 @@ export function createNativePoliciesReconciler(options: NativePoliciesOptions): 
     const inForce = options.inForce();
     takeover.observe(inForce);
     const others = inForce.filter(changesObjects);
-    const aggregated = await aggregatedGroups(options, signal);
+    const aggregated = await aggregatedGroups(signal);
     const possible = inForce.flatMap((policy) => {
       const { metadata, status } = policies.get(policy.name) ?? {};
       const warned = warnedIn(policy.generation, status);
@@ -263,20 +264,25 @@ function reasonForWebhook(
 const METRICS = ['metrics.k8s.io', 'custom.metrics.k8s.io', 'external.metrics.k8s.io'];
 
 /** Probes reach the API servers of Kubernetes only, and those don't check what they forward. @returns or why it is unknown */
-async function aggregatedGroups(
-  { client }: Pick<StoredPoliciesOptions, 'client'>,
-  signal: AbortSignal,
-): Promise<readonly string[] | string> {
-  const listing = refusable(() => client.listAll<KubeObject>(apiServices, { signal }));
-  const listed = await listing.catch((error: unknown) => {
-    if (error instanceof WriteRefused) return error.message;
-    return insteadOf(isNotFound, { items: [] })(error);
-  });
-  if (typeof listed === 'string') return listed;
-  return listed.items
-    .filter((service) => textIn(service, 'spec', 'service', 'name') !== '')
-    .map((service) => textIn(service, 'spec', 'group'))
-    .filter((group) => !METRICS.includes(group));
+function createAggregatedGroups({ client, monotonic }: Pick<NativePoliciesOptions, 'client' | 'monotonic'>) {
+  let known: { readonly groups: readonly string[]; readonly at: number } | undefined;
+  return async (signal: AbortSignal): Promise<readonly string[] | string> => {
+    if (known !== undefined && monotonic() - known.at < RETRY_MS) return known.groups;
+    known = undefined;
+    const at = monotonic();
+    const listing = refusable(() => client.listAll<KubeObject>(apiServices, { signal }));
+    const listed = await listing.catch((error: unknown) => {
+      if (error instanceof WriteRefused) return error.message;
+      return insteadOf(isNotFound, { items: [] })(error);
+    });
+    if (typeof listed === 'string') return listed;
+    const groups = listed.items
+      .filter((service) => textIn(service, 'spec', 'service', 'name') !== '')
+      .map((service) => textIn(service, 'spec', 'group'))
+      .filter((group) => !METRICS.includes(group));
+    known = { groups, at };
+    return groups;
+  };
 }
 
 export function startNativePolicies(
