@@ -67,7 +67,8 @@ function scripted({
       response.flushHeaders();
       const n = count.watch++;
       watch?.(n, response, url);
-    } else if (url.searchParams.get('limit') === '1') {
+    } else if (url.pathname === '/version') sendJson(response, {});
+    else if (url.searchParams.get('limit') === '1') {
       sendJson(response, listOf(probe(count.probe++)));
     } else {
       list(count.list++, response, url);

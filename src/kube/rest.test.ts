@@ -1,9 +1,9 @@
 import { Readable } from 'node:stream';
-import { expect, test } from 'vitest';
-import { ApiError, isConflict, NetworkError } from './api-error.ts';
+import { describe, expect, test } from 'vitest';
+import { ApiError, isConflict, isOfOutage, NetworkError } from './api-error.ts';
 import { BACKGROUND_CONNECTIONS, REQUEST_CONNECTIONS } from './connection.ts';
 import { AWAY_MS } from './rest/recovery.ts';
-import { systemClock, type Clock } from './clock.ts';
+import { sleep, systemClock, type Clock } from './clock.ts';
 import {
   always,
   headerLines,
@@ -332,6 +332,55 @@ test('a watch that ends early paces the next requests, but the API server does n
   expect(ends[0]).not.toBe(ends[1]); // without pacing, both would get the same no-op
   await new Promise((resolve) => setTimeout(resolve, AWAY_MS));
   expect(recovery.isAway()).toBe(false);
+});
+
+describe('an aggregated API server', () => {
+  const AGGREGATED = '/apis/metrics.example.com/v1/readings';
+  const watching = (rest: Rest) => Array.fromAsync(rest.stream({ path: `${AGGREGATED}-watched` }));
+
+  async function start(isUp: boolean) {
+    const server = await startServer((request, response) => {
+      if (request.url.pathname === `${AGGREGATED}-watched`) {
+        response.writeHead(200);
+        response.write('{}\n');
+        setTimeout(() => response.destroy(), 5);
+      } else if (isUp && !request.url.pathname.startsWith(AGGREGATED)) sendJson(response, {});
+    });
+    const lost: string[] = [];
+    const { recovery } = server.connection;
+    recovery.onOutage({ lost: ({ message }) => lost.push(message), back: () => undefined });
+    const asked = () => server.requests.filter(({ url }) => url === '/version').length;
+    return { server, lost, recovery, asked };
+  }
+
+  test('that hangs or breaks its watches is no outage, also when its requests use up a pool', async () => {
+    const { server, lost, recovery, asked } = await start(true);
+    const prompt = server.rest({ prompt: true });
+    const hanging = Array.from({ length: REQUEST_CONNECTIONS }, () =>
+      get(prompt, { path: AGGREGATED, timeoutMs: AWAY_MS + 100 }),
+    );
+    const failed = await Promise.allSettled(hanging);
+    await expect(watching(server.rest())).rejects.toBeInstanceOf(NetworkError);
+    await expect.poll(asked).toBe(2);
+    await sleep(systemClock, AWAY_MS + 100, new AbortController().signal);
+    expect(failed.map(({ status: outcome }) => outcome)).not.toContain('fulfilled');
+    expect([lost, recovery.isLost(), recovery.isAway()]).toEqual([[], false, false]);
+    await expect(get(prompt, { path: '/api/v1/pods' })).resolves.toEqual({});
+  });
+
+  test.each([
+    ['hangs', `no answer within ${AWAY_MS + 100} ms`],
+    ['breaks', 'no complete answer'],
+  ])('that %s reveals an outage if kube-apiserver does not answer a question', async (how, message) => {
+    const { server, lost, recovery, asked } = await start(false);
+    const rest = server.rest();
+    const failing =
+      how === 'hangs' ? get(rest, { path: AGGREGATED, timeoutMs: AWAY_MS + 100 }) : watching(rest);
+    const failure: unknown = await failing.catch((error: unknown) => error);
+    await expect.poll(() => lost, { timeout: 3 * AWAY_MS }).toEqual([expect.stringContaining(message)]);
+    expect([recovery.isLost(), asked()]).toEqual([true, 1]);
+    if (how === 'breaks') expect(isOfOutage(failure)).toBe(true);
+  });
 });
 
 test('watches do not use connections of the request pool', async () => {

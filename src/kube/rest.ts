@@ -128,7 +128,7 @@ async function* stream(
       for await (const text of splitLines(body)) yield parseJson(transport, get, text);
     } catch (error) {
       const failure = toFailure(get, signal, error);
-      noteFailure(recovery, failure);
+      await noteFailure(transport, get, failure);
       throw failure;
     }
     // When one of several API servers shuts down, it ends all its watches properly, but early.

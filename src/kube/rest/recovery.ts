@@ -39,6 +39,7 @@ export function createRecovery(clock: Pick<Clock, 'monotonic' | 'after'>) {
   let outages: OutageListener = { lost: NOTHING, back: NOTHING };
   let isReported = false;
   let settledAt = -Infinity;
+  let asking: Promise<boolean> | undefined;
 
   const pump = (): void => {
     const [first] = waiting;
@@ -122,6 +123,10 @@ export function createRecovery(clock: Pick<Clock, 'monotonic' | 'after'>) {
       pump();
     },
     isAway,
+    isLost: (): boolean => !reachable,
+    /** Failures at the same time share a question. */
+    ask: (question: () => Promise<boolean>): Promise<boolean> =>
+      (asking ??= question().finally(() => (asking = undefined))),
     onceAway: (listener: () => void): (() => void) => {
       listeners.add(listener);
       return () => listeners.delete(listener);

@@ -6,7 +6,7 @@ import { abortError, orAborted } from '../../json/abort.ts';
 import type { Clock } from '../clock.ts';
 import type { Connection } from '../connection.ts';
 import type { Headers } from './credentials.ts';
-import { isInterruption, parseRetryAfter, type Recovery } from './recovery.ts';
+import { AWAY_MS, isInterruption, parseRetryAfter } from './recovery.ts';
 
 export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
 
@@ -78,7 +78,7 @@ export async function send<T>(
   try {
     return await sendNow(transport, dispatcher, request, signal, read);
   } catch (error) {
-    noteFailure(recovery, error, started);
+    await noteFailure(transport, request, error, started);
     throw error;
   } finally {
     endTurn?.();
@@ -93,9 +93,38 @@ export function awayError(line: RequestLine, kind: 'connection' | 'deadline'): N
 }
 
 /** @param started when the request was sent; undefined: its response has broken off */
-export function noteFailure(recovery: Recovery, error: unknown, started?: number): void {
-  if (isInterruption(error)) recovery.interrupted(error, error.kind === 'deadline' ? started : undefined);
+export async function noteFailure(
+  transport: Transport,
+  { path }: RequestLine,
+  error: unknown,
+  started?: number,
+): Promise<void> {
+  const { recovery } = transport.connection;
+  if (isInterruption(error)) {
+    const since = error.kind === 'deadline' ? started : undefined;
+    const interrupted = () => recovery.interrupted(error, since);
+    if (!path.startsWith('/apis/') || OWN_PATH.test(path) || recovery.isLost()) interrupted();
+    else {
+      // Only the aggregated API server behind kube-apiserver may be down.
+      const asked = recovery.ask(() => askItself(transport)).then((answers) => answers || interrupted());
+      if (since === undefined) await asked;
+    }
+  }
   if (error instanceof Error && recovery.covers(error)) attributeToOutage(error);
+}
+
+/** Whether kube-apiserver answers. Without a pool's limit: requests that an aggregated API server keeps may use up the others. */
+async function askItself(transport: Transport): Promise<boolean> {
+  const aborter = new AbortController();
+  const cancel = transport.clock.after(AWAY_MS, () => aborter.abort());
+  const request = { method: 'GET', path: '/version' } as const;
+  const asking = sendNow(transport, transport.connection.watchDispatcher, request, aborter.signal, readAll);
+  return await asking
+    .then(
+      () => true,
+      (error: unknown) => error instanceof ApiError,
+    )
+    .finally(cancel);
 }
 
 /** kube-apiserver answers these itself. It forwards others to aggregated API servers, whose clocks may be wrong. */
