@@ -87,7 +87,8 @@ const governedWith = (change: Partial<UniqueClaimsOptions['governed']>): UniqueC
       .filter((object) => claimsOf(object).includes(name))
       .map(({ metadata }) => refOf(metadata?.name ?? '')),
   objects: () => known().map((object) => ({ ref: refOf(''), object: { claims: claimsOf(object) } })),
-  isComplete: () => true,
+  unsynced: () => [],
+  unlisted: () => new Set(),
   ...change,
 });
 const options = (change: Partial<UniqueClaimsOptions> = {}): UniqueClaimsOptions => ({
@@ -233,12 +234,13 @@ test('objects with the same value are reported, the holder of the claim first', 
   expect(holders()).toEqual(['b']);
 });
 
-test('the leader counts the values that several objects hold, and repairs claims when one changes', async () => {
+test('the leader counts the values that several objects hold, and repairs claims when one changes or another kind is listed', async () => {
   for (const name of ['a', 'b']) store(name, 'X');
   const events = createEvents();
   const kind = resourceOf(GROUP, 'servers', 'Server');
   let counts = (): ReadonlyMap<string, number> => new Map();
   let notify: (kind: unknown, change: unknown) => void = () => undefined;
+  let listed: () => void = () => undefined;
   const read = ({ path }: { readonly path: string }) => Promise.resolve(stored.get(path.slice(-1)));
   const { context, signal } = createListedContext({
     discovery: { resolve: () => Promise.resolve(kind), forget: () => undefined },
@@ -251,7 +253,11 @@ test('the leader counts the values that several objects hold, and repairs claims
   });
   const parts = {
     registry: { inForce: () => policies, subscribe: () => undefined },
-    governed: { ...governedWith({}), onChange: (listener: typeof notify) => (notify = listener) },
+    governed: {
+      ...governedWith({}),
+      onChange: (listener: typeof notify) => (notify = listener),
+      onListed: (listener: typeof listed) => (listed = listener),
+    },
     windows: { onChange: () => undefined },
   };
   startUniqueClaims(context, parts as never, signal);
@@ -262,11 +268,16 @@ test('the leader counts the values that several objects hold, and repairs claims
   await expect.poll(() => counts()).toEqual(new Map());
 
   const admitted = { uid: 'uid-of-c', at: new Date().toISOString() };
-  const made = newClaim('servers', keyOf('Y'), refOf('c'), admitted, Date.now());
-  await context.client.create(UNIQUE_CLAIMS, made);
+  const claimed = newClaim('servers', keyOf('Y'), refOf('c'), admitted, Date.now());
+  await context.client.create(UNIQUE_CLAIMS, claimed);
   notify(kind, { kind: 'deleted', object: { claims: [nameOf('Y')], metadata: { uid: 'uid-of-c' } } });
   const left = () => context.client.get(UNIQUE_CLAIMS, { name: nameOf('Y') });
   await expect.poll(left, { timeout: 5_000 }).toBeUndefined();
+
+  store('d', 'Z'); // of a kind that could not be listed before
+  listed();
+  const made = () => context.client.get<UniqueClaim>(UNIQUE_CLAIMS, { name: nameOf('Z') });
+  await expect.poll(made, { timeout: 5_000 }).toMatchObject({ spec: { holder: { name: 'd' } } });
 });
 
 describe('a full comparison', () => {
@@ -289,9 +300,34 @@ describe('a full comparison', () => {
     expect(enqueued).toHaveLength(4); // all claims of the removed rule
   });
 
-  test('waits until every kind is listed', async () => {
+  test.each([
+    ['what policies govern is known', { unlisted: () => undefined }],
+    ['every kind is listed', { unsynced: () => ['racks.example.com'] }],
+  ])('waits until %s', async (_what, change) => {
     store('a', 'X');
-    expect(await compareAll({ governed: governedWith({ isComplete: () => false }) })).toEqual(after(1_000));
+    expect(await compareAll({ governed: governedWith(change) })).toEqual(after(1_000));
     expect(enqueued).toEqual([]);
   });
+
+  test('goes on without a kind that cannot be listed, whose claims stay', async () => {
+    const match = { apiGroups: [GROUP], apiVersions: ['v1'], resources: ['servers', 'racks'] };
+    const unique = [{ name: 'serial', paths: ['spec.serial'] }];
+    policies = [compiled({ match, validate: { unique } }, { name: 'servers', generation: 1 })];
+    store('unclaimed', 'U');
+    claim('A', 'abandoned');
+    claim('K', 'kept');
+    claim('F', 'forged');
+    claim('R', 'without-rule');
+    hold('K', { group: GROUP, resource: 'racks' });
+    hold('F', { group: GROUP, resource: 'disks' });
+    hold('R', { group: GROUP, resource: 'racks' });
+    edit(nameOf('R'), ({ spec }) => ({ spec: { ...spec, rule: 'removed' } }));
+    const governed = governedWith({ unlisted: () => new Set([`racks.${GROUP}`, `disks.${GROUP}`]) });
+    expect(await compareAll({ governed })).toEqual(after(60 * 60_000));
+    expect(enqueued.toSorted()).toEqual(['U', 'A', 'F', 'R'].map(nameOf).toSorted());
+  });
 });
+
+function hold(serial: string, kind: Pick<ObjectRef, 'group' | 'resource'>): void {
+  edit(nameOf(serial), ({ spec }) => ({ spec: { ...spec, holder: { ...spec.holder, ...kind } } }));
+}

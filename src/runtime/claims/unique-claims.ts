@@ -11,7 +11,12 @@ import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { canGovern, isGovernedNow } from '../../admission/policy/match/object-scope.ts';
 import { isDeletionRecord } from '../../admission/policy/references/deletion-record.ts';
 import { isJsonObject } from '../../json/json.ts';
-import { isDnsSubdomain, type KubeObject, type ObjectRef } from '../../json/kube-object.ts';
+import {
+  groupResourceName,
+  isDnsSubdomain,
+  type KubeObject,
+  type ObjectRef,
+} from '../../json/kube-object.ts';
 import { describeRef, targetKey } from '../../admission/policy/object-ref.ts';
 import { type HeldKey, heldKeys } from '../../admission/policy/unique/unique-key.ts';
 import type { ClaimStore, ObjectReads } from '../../admission/policy/world.ts';
@@ -44,7 +49,7 @@ export interface UniqueClaimsOptions {
   readonly policies: () => readonly CompiledPolicy[];
   readonly client: Pick<KubeClient, 'get' | 'pages'>;
   readonly claims: ClaimStore;
-  readonly governed: Pick<Governed, 'holdersOf' | 'objects' | 'isComplete'>;
+  readonly governed: Pick<Governed, 'holdersOf' | 'objects' | 'unsynced' | 'unlisted'>;
   readonly world: Pick<ObjectReads, 'read'>;
   /** Whether an object with this uid was stored, as far as this replica knows. It may be deleted by now. */
   readonly wasStored: (uid: string) => boolean;
@@ -67,7 +72,7 @@ export const ALL_CLAIMS = '*';
 
 /** Interval between comparisons of all claims with all objects, in milliseconds. Up to a tenth is added. */
 const EVERY_MS = 60 * 60_000;
-const UNLISTED_MS = 1_000;
+const LISTING_MS = 1_000;
 const MOST_HOLDERS = 16;
 
 export function createUniqueClaimsReconciler(options: UniqueClaimsOptions): Reconcile {
@@ -76,10 +81,15 @@ export function createUniqueClaimsReconciler(options: UniqueClaimsOptions): Reco
 }
 
 async function compareAll(options: UniqueClaimsOptions, signal: AbortSignal): Promise<ReconcileResult> {
-  if (!options.governed.isComplete()) return requeueIn(UNLISTED_MS, options.now());
-  const rules = new Set(
-    options.policies().flatMap(({ name, unique }) => unique.map((rule) => `${name}/${rule.name}`)),
-  );
+  const unlisted = options.governed.unlisted();
+  if (unlisted === undefined || options.governed.unsynced().length > 0)
+    return requeueIn(LISTING_MS, options.now());
+  const policies = options.policies();
+  const rules = new Set(policies.flatMap(({ name, unique }) => unique.map((rule) => `${name}/${rule.name}`)));
+  // A claim of a kind that cannot be read stays, unless it is forged.
+  const isHeldUnseen = ({ spec }: UniqueClaim, holder: ObjectRef): boolean =>
+    unlisted.has(groupResourceName(holder)) &&
+    policies.some((policy) => policy.name === spec.policy && canGovern(policy, holder));
   const present = new Set<string>();
   let wrong = 0;
   const enqueue = (name: string) => {
@@ -93,14 +103,17 @@ async function compareAll(options: UniqueClaimsOptions, signal: AbortSignal): Pr
       present.add(name);
       const known = options.governed.holdersOf(name);
       const [only] = known;
-      const isRight = known.length === 1 && only !== undefined && isHeldBy(claim, only);
+      const isRight =
+        (known.length === 1 && only !== undefined && isHeldBy(claim, only)) ||
+        isHeldUnseen(claim, holderRef(claim));
       if (!isRight || !rules.has(`${claim.spec.policy}/${claim.spec.rule}`)) enqueue(name);
     }
   }
   for (const { object } of options.governed.objects()) {
     for (const name of object.claims ?? []) if (!present.has(name)) enqueue(name);
   }
-  options.log.debug({ claims: present.size, wrong }, 'compared unique claims with existing objects');
+  const seen = { claims: present.size, wrong, unlisted: [...unlisted] };
+  options.log.debug(seen, 'compared unique claims with existing objects');
   return requeueIn(EVERY_MS * (1 + 0.1 * options.random()), options.now());
 }
 
@@ -273,7 +286,8 @@ export function startUniqueClaims(
     enqueue: (claim) => controller.add(claim),
     onHolders: shared.note,
   });
-  const on = [windows.onChange]; // a restore may have admitted duplicate values
+  // A restore may have admitted duplicate values, and the last comparison may have left a kind out.
+  const on = [windows.onChange, governed.onListed];
   const limits = { concurrency: WORKERS, timeoutMs: COMPARE_MS };
   const options = { name: 'unique-claims', key: ALL_CLAIMS, on, ...limits, reconcile };
   const controller = startController(context, { ...options, serverNow: serverClock.now }, signal);

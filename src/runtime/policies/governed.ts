@@ -50,8 +50,9 @@ export function createGoverned(
 ) {
   const followed = new Map<string, Followed>();
   const listeners = createListeners<[kind: GroupResource, change: Change<GovernedObject>]>();
+  const listed = createListeners<[]>();
   let wanted: readonly CompiledPolicy[] = [];
-  let plan: Plan | undefined = { kinds: new Map(), byNeed: new Map(), unknown: new Set(), isComplete: true };
+  let plan: Plan | undefined = { kinds: new Map(), byNeed: new Map(), unknown: [], isComplete: true };
   let planning = new AbortController();
 
   const applyPlan = ({ kinds }: Plan): void => {
@@ -83,6 +84,7 @@ export function createGoverned(
       if (followed.get(key)?.next !== next) return;
       current?.stop();
       followed.set(key, { current: next, next: undefined });
+      listed.tell();
     };
     next.listed.then(takeOver, () => undefined);
   };
@@ -93,7 +95,7 @@ export function createGoverned(
       const made = await planFor(wanted, (kind) => discovery.resolve(kind, current));
       current.throwIfAborted();
       // An aggregated API that is down must not stop the watches of its kinds, or keep other kinds from being watched.
-      if (made.unknown.size === 0 || plan === undefined) {
+      if (made.unknown.length === 0 || plan === undefined) {
         plan = made;
         applyPlan(made);
       }
@@ -104,7 +106,7 @@ export function createGoverned(
   /** @param patient whether to wait for lists beyond their timeout; otherwise these kinds are left out */
   const covering = (policy: CompiledPolicy, patient: boolean): readonly Follower[] | undefined => {
     const need = summaryKey(policy);
-    if (plan?.unknown.has(need) === true) return undefined;
+    if (plan?.unknown.some((one) => one.need === need) === true) return undefined;
     const keys =
       plan?.byNeed.get(need) ??
       [...followed].flatMap(([key, { current }]) => (current?.needs.has(need) === true ? [key] : []));
@@ -151,8 +153,13 @@ export function createGoverned(
           yield { ref: refOf(current.resource, object), object };
       }
     },
-    isComplete: (): boolean =>
-      plan?.unknown.size === 0 && [...followed.values()].every(({ next }) => next === undefined),
+    /** The kinds whose objects are not known, or not all; undefined: it is not known yet what policies govern. */
+    unlisted: (): ReadonlySet<string> | undefined =>
+      plan &&
+      new Set([
+        ...plan.unknown.map(({ kind }) => groupResourceName(kind)),
+        ...[...followed.values()].flatMap(({ next }) => (next ? [groupResourceName(next.resource)] : [])),
+      ]),
     unsynced: (): readonly string[] => [
       ...(plan === undefined ? ['what policies govern'] : []),
       ...[...followed.values()].flatMap(({ next }) =>
@@ -160,6 +167,7 @@ export function createGoverned(
       ),
     ],
     onChange: listeners.add,
+    onListed: listed.add,
   } satisfies GovernedIndex & Record<string, unknown>;
 }
 
@@ -168,11 +176,11 @@ async function planFor(
   resolve: (kind: GroupResource) => Promise<Resource | undefined>,
 ) {
   const wanted = policies.flatMap((policy) => governed(policy).map((kind) => ({ kind, policy })));
-  /** The needs of policies with a kind whose discovery failed. */
-  const unknown = new Set<string>();
+  /** The kinds whose discovery failed, and the needs of their policies. */
+  const unknown: { readonly need: string; readonly kind: GroupResource }[] = [];
   const served = await Promise.all(
     wanted.map(async ({ kind, policy }) => {
-      const resource = await resolve(kind).catch(() => void unknown.add(summaryKey(policy)));
+      const resource = await resolve(kind).catch(() => void unknown.push({ need: summaryKey(policy), kind }));
       if (resource === undefined) return undefined;
       const version = versionAmong(policy.match.apiVersions, resource.version);
       return { policy, resource: { ...resource, version }, key: `${groupResourceName(kind)} ${version}` };
