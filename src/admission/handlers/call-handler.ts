@@ -40,9 +40,7 @@ async function run(
 ): Promise<Run & { readonly usedCache: boolean }> {
   const { handler, phase, request, world, signal, log } = call;
   const before = call.object ?? request.object;
-  const recorder = createRecorder((denial) => {
-    log.error('the handler refused after the response; await all work that can refuse', { err: denial });
-  });
+  const recorder = createRecorder(log);
   const reader = createReader({ handler, namespace: request.namespace, world, from, signal });
   const end = (object: JsonObject | undefined, failure?: HandlerFailure) => ({
     recorded: recorder.close(),

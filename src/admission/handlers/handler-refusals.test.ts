@@ -138,4 +138,18 @@ describe('warnings and audit annotations', () => {
     });
     expect(failed(await call(handler)).cause).toMatch(/^audit: /);
   });
+
+  test('are limited to the first twenty keys and to 1024 characters a value, with one line in the log', async () => {
+    const { log, lines } = recordingLog();
+    const handler = compiled({
+      validate: (_object, { audit }) => {
+        for (let n = 0; n < 100_000; n += 1) audit(`key-${n}`, 'x'.repeat(2_000));
+        audit('key-0', 'again');
+      },
+    });
+    const { auditAnnotations } = allowed(await call(handler, { log }));
+    expect(Object.keys(auditAnnotations)).toEqual(Array.from({ length: 20 }, (_, n) => `key-${n}`));
+    expect([auditAnnotations['key-0'], auditAnnotations['key-1']?.length]).toEqual(['again', 1024]);
+    expect(lines).toMatchObject([{ level: 'warn', fields: { omitted: 99_980 } }]);
+  });
 });

@@ -179,7 +179,8 @@ export interface HandlerContext<T extends object = UntypedObject> {
   readonly warn: (text: string) => void;
   /**
    * Adds an annotation to the API server's audit event, under `<name of the webhook>/<key>`. A key has at most 63
-   * letters, digits, `-`, `_` and `.`, with a letter or digit at both ends.
+   * letters, digits, `-`, `_` and `.`, with a letter or digit at both ends. A value is cut at 1024 characters. After 20
+   * keys, others are omitted, with a line in the log.
    *
    * @throws TypeError if the key is invalid: the API server would drop it and only write a line to its log
    */

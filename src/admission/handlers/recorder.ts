@@ -1,12 +1,14 @@
 import type { AuditAnnotations } from '../review/decision.ts';
 import { isSimpleName } from '../../json/kube-object.ts';
 import { quote, shorten } from '../../json/printable.ts';
-import type { HandlerContext } from './handler.ts';
+import type { HandlerContext, HandlerLog } from './handler.ts';
 import { Denial, type DenialOptions } from './errors.ts';
 
 /** The API server keeps only 4 KiB of warnings. */
 const MOST_WARNINGS = 64;
 const MOST_DENIALS = 16;
+/** As in a ValidatingAdmissionPolicy: the API server sets no limit to the annotations of a webhook. */
+const MOST_ANNOTATIONS = 20;
 const LONGEST_ANNOTATION = 1024;
 
 export interface Recorded {
@@ -18,18 +20,20 @@ export interface Recorded {
 export interface Recorder extends Pick<HandlerContext<object>, 'deny' | 'warn' | 'audit'> {
   /** Adds a refusal that the handler returned or threw, unless it is known already. */
   readonly add: (denial: Denial) => void;
-  /** Returns the notes and ignores later ones. Reports later refusals to `onLate`. */
+  /** Returns the notes and ignores later ones. Logs later refusals. */
   readonly close: () => Recorded;
 }
 
-export function createRecorder(onLate: (denial: Denial) => void): Recorder {
+export function createRecorder(log: HandlerLog): Recorder {
   const denials = new Set<Denial>();
   const warnings: string[] = [];
   const annotations = new Map<string, string>();
+  let omitted = 0;
   let closed = false;
 
   const add = (denial: Denial) => {
-    if (closed) onLate(denial);
+    if (closed)
+      log.error('the handler refused after the response; await all work that can refuse', { err: denial });
     else if (denials.size < MOST_DENIALS) denials.add(denial);
   };
   return {
@@ -49,9 +53,16 @@ export function createRecorder(onLate: (denial: Denial) => void): Recorder {
           `audit: ${quote(key)} is not a valid key; write at most 63 letters, digits, -, _ and ., with a letter or digit at both ends`,
         );
       if (typeof value !== 'string') throw new TypeError(`audit: the value of ${key} is not a string`);
-      if (!closed) annotations.set(key, shorten(value, LONGEST_ANNOTATION));
+      if (closed) return;
+      if (annotations.size < MOST_ANNOTATIONS || annotations.has(key))
+        annotations.set(key, shorten(value, LONGEST_ANNOTATION));
+      else omitted += 1;
     },
     close: () => {
+      if (omitted > 0 && !closed)
+        log.warn(`audit: the first ${MOST_ANNOTATIONS} keys are kept; write fewer audit annotations`, {
+          omitted,
+        });
       closed = true;
       return {
         denials: [...denials],
