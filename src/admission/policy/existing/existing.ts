@@ -1,12 +1,11 @@
 /** `existingViolations: Allow`: an update passes a violated check if it does not change what the check reads. */
-import type { ReadStep } from '../../../cel/syntax/used-fields.ts';
 import { tryParsePath, valuesAt } from '../../../json/field-path.ts';
-import { isEqual, isJsonObject, type JsonObject, ownValue } from '../../../json/json.ts';
+import { isEqual, type JsonObject } from '../../../json/json.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 import type { CompiledPolicy, CompiledRule } from '../compiled-policy.ts';
 import { exemptionOf } from '../exceptions/exceptions.ts';
-import { pathsIn, stepsIn } from '../expressions/expression.ts';
-import { governedBefore } from '../match/object-scope.ts';
+import { stepsIn } from '../expressions/expression.ts';
+import { governedBefore, isSameAt } from '../match/object-scope.ts';
 import type { Violation } from '../violation.ts';
 import type { AuditContext } from '../world.ts';
 
@@ -20,8 +19,7 @@ export function splitExisting(
   const { object, operation } = request;
   const isTolerant = policy.allowsExisting && operation === 'UPDATE' && violations.length > 0;
   const old = isTolerant ? governedBefore(policy, request) : undefined;
-  if (object === undefined || old === undefined || !isSelectedAlike(policy, old, object))
-    return { violations, existing: [] };
+  if (object === undefined || old === undefined) return { violations, existing: [] };
   const { covers } = exemptionOf(policy, { ...request, object: old }, context);
   const checksSchema = violations.some(({ deferrable }) => deferrable === 'schema') && !covers('schema');
   const flaws = checksSchema ? (policy.schema?.(old) ?? []) : [];
@@ -39,13 +37,6 @@ export function splitExisting(
   );
   return { violations: others, existing };
 }
-
-/** Whether the match conditions that read more than the object read the same values of it. */
-export const isSelectedAlike = ({ match }: CompiledPolicy, before: JsonObject, after: JsonObject): boolean =>
-  match.matchConditions
-    .filter(({ expression }) => !match.conditionsOnObject.some((one) => one.expression === expression))
-    .flatMap(pathsIn)
-    .every((steps) => isSameAt(steps, before, after));
 
 type Described = Pick<Violation, 'check' | 'keyword' | 'field' | 'reason' | 'message'>;
 
@@ -77,20 +68,4 @@ export function readsTheSame(
     stepsIn(policy, program).every((steps) => isSameAt(steps, before, after)) &&
     targets.every((path) => isEqual(valuesAt(before, path), valuesAt(after, path)))
   );
-}
-
-const isSameAt = (steps: readonly ReadStep[], before: JsonObject, after: JsonObject): boolean =>
-  isEqual(readAt(before, steps), readAt(after, steps));
-
-/** What the expression finds, and after how many steps: an absent parent can make it fail, an absent field cannot. */
-function readAt(object: JsonObject, steps: readonly ReadStep[]): readonly unknown[] {
-  let value: unknown = object;
-  let depth = 0;
-  for (const { name } of steps) {
-    if (!isJsonObject(value)) break;
-    value = ownValue(value, name);
-    depth += 1;
-  }
-  const isTest = depth === steps.length && steps.at(-1)?.test === true;
-  return [isTest ? value !== undefined : value, depth];
 }

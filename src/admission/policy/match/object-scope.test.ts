@@ -15,10 +15,15 @@ import { validate } from '../validate.ts';
 const kinds = { apiGroups: [GROUP], resources: ['servers'] };
 const GOLD = { matchLabels: { tier: 'gold' } };
 const ENABLED = [{ name: 'enabled', expression: 'object.spec.enabled == true' }];
+const BY_USER = "request.userInfo.username == 'ci'";
+const when = (expression: string) => ({ matchConditions: [{ name: 'when', expression }] });
 
 describe.each<[string, Partial<AdmissionPolicySpec['match']>]>([
   ['an object selector', { objectSelector: GOLD }],
   ['a match condition', { matchConditions: ENABLED }],
+  ['a match condition on the request', when(`object.spec.enabled || ${BY_USER}`)],
+  ['a match condition on the old object', when('object.spec.enabled && !oldObject.spec.enabled')],
+  ['a match condition on all of it', when(`object.spec.enabled || oldObject.spec.enabled && ${BY_USER}`)],
 ])('an update that brings an object into the scope of %s', (_which, scope) => {
   const decide = async (validation: NonNullable<AdmissionPolicySpec['validate']>, spec: JsonObject) => {
     const policy = policyOf({ match: { ...kinds, ...scope }, validate: validation });
@@ -41,3 +46,16 @@ describe.each<[string, Partial<AdmissionPolicySpec['match']>]>([
     expect(await decide({ unique }, { ips: [1] })).toBe('allow');
   });
 });
+
+test.each(['object.spec.enabled == true', `object.spec.enabled || ${BY_USER}`, `!(${BY_USER})`])(
+  'an update that leaves alone what the match condition %j reads keeps a dangling reference',
+  async (expression) => {
+    const policy = policyOf({
+      match: { ...kinds, ...when(expression) },
+      validate: { references: [DATACENTER] },
+    });
+    const spec = { datacenter: 'gone', enabled: true };
+    const decision = await validate(updateRequest(spec, { ...spec, units: 2 }), [policy], clusterOf());
+    expect(decision.kind).toBe('allow');
+  },
+);

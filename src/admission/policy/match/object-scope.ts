@@ -1,11 +1,13 @@
 import { type CelProgram, onCelError } from '../../../cel/cel.ts';
+import type { ReadStep } from '../../../cel/syntax/used-fields.ts';
+import { pathsIn } from '../expressions/expression.ts';
 import { isDnsLabel, isObjectName, type KubeObject, type ObjectRef } from '../../../json/kube-object.ts';
 import type { CompiledPolicy } from '../compiled-policy.ts';
 import { matchesSelector } from '../../../json/label-selector.ts';
 import { labelsOf } from '../object-metadata.ts';
 import { namespaceRefOf } from '../object-ref.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
-import { isJsonObject, type JsonObject } from '../../../json/json.ts';
+import { isEqual, isJsonObject, type JsonObject, ownValue } from '../../../json/json.ts';
 import { heldKeys } from '../unique/unique-key.ts';
 import type { ObjectReads } from '../world.ts';
 
@@ -38,16 +40,32 @@ export function isInScope(
   );
 }
 
-/** The old object of a request, if the policy selected it. */
-export const governedBefore = (
+/**
+ * The old object of a request, if the policy selected it. Of its own request, only the object is known: a match condition that
+ * reads more counts as met only if the update changes nothing of the object that the condition reads.
+ */
+export function governedBefore(
   { match }: Pick<CompiledPolicy, 'match'>,
-  { oldObject }: Pick<AdmissionRequest, 'oldObject'>,
-): JsonObject | undefined =>
-  oldObject !== undefined &&
-  matchesSelector(match.objectSelector, labelsOf(oldObject)) &&
-  meetsConditions(match, oldObject)
-    ? oldObject
-    : undefined;
+  { object, oldObject }: Pick<AdmissionRequest, 'object' | 'oldObject'>,
+): JsonObject | undefined {
+  if (object === undefined || oldObject === undefined) return undefined;
+  const isGoverned =
+    matchesSelector(match.objectSelector, labelsOf(oldObject)) &&
+    meetsConditions(match, oldObject) &&
+    isSelectedAlike(match, oldObject, object);
+  return isGoverned ? oldObject : undefined;
+}
+
+/** Whether the match conditions that read more than the object read the same values of it. */
+const isSelectedAlike = (
+  { matchConditions, conditionsOnObject }: CompiledPolicy['match'],
+  before: JsonObject,
+  after: JsonObject,
+): boolean =>
+  matchConditions
+    .filter(({ expression }) => !conditionsOnObject.some((one) => one.expression === expression))
+    .flatMap(pathsIn)
+    .every((steps) => isSameAt(steps, before, after));
 
 const meetsConditions = (
   { conditionsOnObject }: Pick<CompiledPolicy['match'], 'conditionsOnObject'>,
@@ -88,4 +106,20 @@ export async function holdsNow(
   if (!isJsonObject(object)) return false;
   if (!heldKeys(policy, object, ref).some((key) => key.claim === claim)) return false;
   return await isGovernedNow(policy, object, world, signal);
+}
+
+export const isSameAt = (steps: readonly ReadStep[], before: JsonObject, after: JsonObject): boolean =>
+  isEqual(readAt(before, steps), readAt(after, steps));
+
+/** What the expression finds, and after how many steps: an absent parent can make it fail, an absent field cannot. */
+function readAt(object: JsonObject, steps: readonly ReadStep[]): readonly unknown[] {
+  let value: unknown = object;
+  let depth = 0;
+  for (const { name } of steps) {
+    if (!isJsonObject(value)) break;
+    value = ownValue(value, name);
+    depth += 1;
+  }
+  const isTest = depth === steps.length && steps.at(-1)?.test === true;
+  return [isTest ? value !== undefined : value, depth];
 }

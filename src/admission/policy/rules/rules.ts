@@ -20,7 +20,7 @@ import { targetNotFound, type UnresolvedReference } from '../references/check-re
 import { celToJson } from '../../../cel/values/cel-to-json.ts';
 import { type AuditAnnotations, RESERVED_AUDIT_KEYS } from '../../review/decision.ts';
 import { stringifyJson } from '../../../json/json.ts';
-import { isSelectedAlike, readsTheSame } from '../existing/existing.ts';
+import { readsTheSame } from '../existing/existing.ts';
 import { governedBefore } from '../match/object-scope.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 import { shorten } from '../../../json/printable.ts';
@@ -106,7 +106,7 @@ function isUntouched(policy: CompiledPolicy, rule: CompiledRule, request: Admiss
   const { operation, object } = request;
   const old = operation === 'UPDATE' ? governedBefore(policy, request) : undefined;
   if (old === undefined || object === undefined || !isAboutState(rule)) return false;
-  return isSelectedAlike(policy, old, object) && readsTheSame(policy, rule, old, object);
+  return readsTheSame(policy, rule, old, object);
 }
 
 function failureOf(
