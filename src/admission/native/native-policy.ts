@@ -155,9 +155,7 @@ function pairOf(
   const { apiGroups, apiVersions, resources, namespaceSelector, objectSelector } = match;
   const changes = part === 'changes';
   const judged = enforced.filter((one) => (one.part === 'changes') === changes);
-  const operations = match.operations.filter((operation) =>
-    judged.some((one) => isOf(operation, one, match)),
-  );
+  const operations = match.operations.filter((operation) => judged.some((one) => isOf(operation, one)));
   const metadata = {
     name: `${policy.name}.${part}${NAME_ENDING}`,
     labels: { 'app.kubernetes.io/managed-by': 'gatehouse' },
@@ -206,10 +204,8 @@ function pairOf(
 function isOf(
   operation: Operation,
   { check, part }: { readonly check: string; readonly part: NativePart },
-  { matchConditions }: CompiledPolicy['match'],
 ): boolean {
   if (part === 'changes') return writes(operation);
-  if (matchConditions.length === 0) return true;
   return check.startsWith('immutable ') ? operation === 'UPDATE' : writes(operation) || check !== 'schema';
 }
 

@@ -156,20 +156,37 @@ test('a policy whose defaults the API server fills has a mutating entry only for
   expect(entries(policyOf({ defaults, owners: { preserve: true } }))).toEqual([[false, undefined]]);
 });
 
-test.each([
-  ['for updates only, as the webhook', {}, ['UPDATE']],
-  [
-    'for all operations, if the webhook makes notices for all',
-    { warnings: [{ message: 'a' }] },
-    ['CREATE', 'UPDATE'],
-  ],
-])('the API server judges a policy about immutable fields %s', (_what, more, operations) => {
-  const matchConditions = [{ name: 'small', expression: 'object.spec.units < 5' }];
-  const match = { apiGroups: ['infra.example.com'], resources: ['servers'], matchConditions };
-  const policy = policyOf({ match, validate: { immutable: ['spec.tier'] }, ...more });
-  const [pair] = compileNative(policy, { ownNamespace: 'g', restorers: [], others: [] }).pairs;
-  expect(pair?.policy).toMatchObject({ spec: { matchConstraints: { resourceRules: [{ operations }] } } });
-});
+const IMMUTABLE = { validate: { immutable: ['spec.tier'] } };
+const SCHEMA = { validate: { schema: { properties: { spec: { required: ['tier'] } } } } };
+
+describe.each([
+  ['with', [{ name: 'small', expression: 'object.spec.units < 5' }]],
+  ['without', []],
+])(
+  '%s match conditions, the API server judges the operations for which it would ask the webhook',
+  (_which, matchConditions) => {
+    const all = ['CREATE', 'DELETE', 'UPDATE'] as const;
+    const pairsOf = (spec: object, operations: readonly Operation[] = all) => {
+      const match = { apiGroups: ['infra.example.com'], resources: ['servers'], operations, matchConditions };
+      const policy = policyOf({ match, ...spec });
+      return compileNative(policy, { ownNamespace: 'g', restorers: [], others: [] }).pairs;
+    };
+
+    test.each([
+      ['immutable fields', IMMUTABLE, ['UPDATE']],
+      ['a schema', SCHEMA, ['CREATE', 'UPDATE']],
+      [
+        'immutable fields and a schema',
+        { validate: { ...IMMUTABLE.validate, ...SCHEMA.validate } },
+        ['CREATE', 'UPDATE'],
+      ],
+      ['immutable fields and a notice', { ...IMMUTABLE, warnings: [{ message: 'a' }] }, all],
+    ])('%s', (_what, spec, operations) => {
+      const [pair] = pairsOf(spec);
+      expect(pair?.policy).toMatchObject({ spec: { matchConstraints: { resourceRules: [{ operations }] } } });
+    });
+  },
+);
 
 test('the webhook fills the defaults of objects that are being deleted', () => {
   const policy = policyOf({ defaults: [{ path: 'spec.units', value: 1 }] });

@@ -94,11 +94,7 @@ export function isNotedAlike(
 ): boolean {
   const [all = '', noted = ''] = [webhook.violations, server.violations];
   const isPart = first && noted !== '' && (all === 'too long' || all.includes(noted));
-  // The API server asks no webhook about an operation that no check needs, and still notes the exceptions.
-  const isUnasked = Object.keys(webhook).length === 0 && Object.keys(server).join() === 'exceptions';
-  return (
-    isUnasked || isDeepStrictEqual(alike(webhook), alike(isPart ? { ...server, violations: all } : server))
-  );
+  return isDeepStrictEqual(alike(webhook), alike(isPart ? { ...server, violations: all } : server));
 }
 
 /** The API server annotates a number that a user wrote as 1e18 as `1e+18`, though it stores an integer. */
