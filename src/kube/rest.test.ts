@@ -336,7 +336,9 @@ test('a watch that ends early paces the next requests, but the API server does n
 
 describe('an aggregated API server', () => {
   const AGGREGATED = '/apis/metrics.example.com/v1/readings';
-  const watching = (rest: Rest) => Array.fromAsync(rest.stream({ path: `${AGGREGATED}-watched` }));
+  const watching = async (rest: Rest) => {
+    for await (const event of rest.stream({ path: `${AGGREGATED}-watched` })) expect(event).toEqual({});
+  };
 
   async function start(isUp: boolean) {
     const server = await startServer((request, response) => {

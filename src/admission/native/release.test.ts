@@ -166,8 +166,13 @@ describe.each([
   '%s match conditions, the API server judges the operations for which it would ask the webhook',
   (_which, matchConditions) => {
     const all = ['CREATE', 'DELETE', 'UPDATE'] as const;
-    const pairsOf = (spec: object, operations: readonly Operation[] = all) => {
-      const match = { apiGroups: ['infra.example.com'], resources: ['servers'], operations, matchConditions };
+    const pairsOf = (spec: object) => {
+      const match = {
+        apiGroups: ['infra.example.com'],
+        resources: ['servers'],
+        operations: all,
+        matchConditions,
+      };
       const policy = policyOf({ match, ...spec });
       return compileNative(policy, { ownNamespace: 'g', restorers: [], others: [] }).pairs;
     };

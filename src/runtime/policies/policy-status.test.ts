@@ -8,10 +8,11 @@ import type {
 import type { CompiledPolicy } from '../../admission/policy/compiled-policy.ts';
 import type { Condition } from '../../json/kube-object.ts';
 import { compiled, containing, createCluster, NEVER } from '../../../test/support/runtime/fixtures.ts';
+import { createListedContext } from '../../../test/support/runtime/listed-rest.ts';
 import type { PolicyState } from './policy-registry.ts';
 import { ADMISSION_POLICIES } from '../resources.ts';
 import type { ReadsVerdict } from './read-records.ts';
-import { createPolicyStatusReconciler } from './policy-status.ts';
+import { createPolicyStatusReconciler, startPolicyStatus } from './policy-status.ts';
 
 const { client, objects, reset } = createCluster();
 const policies = objects<AdmissionPolicy>(ADMISSION_POLICIES);
@@ -123,6 +124,38 @@ test.each<[string, () => unknown, () => unknown, string]>([
   end();
   await reconcile();
   expect(condition(type)).toBeUndefined();
+});
+
+test('a new policy notes its conflict in the older policy, whose own pass was earlier', async () => {
+  policies.add({ metadata: { name: 'y', generation: 1 }, spec: version(1).spec });
+  const inForce = new Map([['servers', writing('x', 'servers')]]);
+  const tells: ((name: string) => void)[] = [];
+  const { context, signal } = createListedContext({});
+  const nothing = () => undefined;
+  const stored = ['servers', 'y'].flatMap((name) => policies.read(name) ?? []);
+  const sources = {
+    registry: {
+      get: (name: string) => inForce.has(name) && { ...first, inForce: inForce.get(name) },
+      inForce: () => [...inForce.values()],
+      isInstalled: () => true,
+      subscribe: (tell: (name: string) => void) => void tells.push(tell),
+    },
+    policies: { store: { get: policies.read, list: () => stored }, onChange: nothing },
+    records: { recordOf: nothing, verdict: () => 'reviewed', onChange: nothing },
+    webhooks: { onChange: nothing },
+  };
+  const facts = {
+    refusal: nothing,
+    violations: nothing,
+    deletions: { progress: () => '', missing: () => '' },
+  };
+  startPolicyStatus({ ...context, client }, sources as never, facts, signal);
+  await expect.poll(() => condition('Ready')).toMatchObject({ status: 'True' });
+  expect(condition('ConflictFree')).toBeUndefined();
+  inForce.set('y', writing('y', 'y'));
+  for (const tell of tells) tell('y');
+  const noted = containing('also written by AdmissionPolicy y');
+  await expect.poll(() => condition('ConflictFree'), { timeout: 5_000 }).toMatchObject({ message: noted });
 });
 
 test('a condition about hundreds of changes is not longer than the API server stores', async () => {

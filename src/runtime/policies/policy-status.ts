@@ -150,11 +150,14 @@ export function startPolicyStatus(
   const all = { ...facts, isInstalled: registry.isInstalled };
   const reconcile = createPolicyStatusReconciler(context.client, policies.store, registry, records, all, now);
   const on = [webhooks.onChange, records.onChange];
-  // The change of one policy may end the conflict of another.
+  // The change of one policy may begin or end the conflict of another.
   const conflicting: typeof registry.subscribe = (tell) =>
-    registry.subscribe(() => {
+    registry.subscribe((name) => {
+      const changed = registry.get(name)?.inForce;
+      const begins = changed !== undefined && conflictsOf(changed, registry.inForce()).length > 0;
       for (const { metadata, status } of policies.store.list())
-        if (status?.conditions?.some(({ type }) => type === CONFLICT_FREE)) tell(metadata.name ?? '');
+        if (begins || status?.conditions?.some(({ type }) => type === CONFLICT_FREE))
+          tell(metadata.name ?? '');
     }, signal);
   const onKey = [registry.subscribe, conflicting];
   const options = { name: 'policy-status', objects: policies, on, onKey, reconcile };
