@@ -130,7 +130,7 @@ test('a new policy notes its conflict in the older policy, whose own pass was ea
   policies.add({ metadata: { name: 'y', generation: 1 }, spec: version(1).spec });
   const inForce = new Map([['servers', writing('x', 'servers')]]);
   const tells: ((name: string) => void)[] = [];
-  const { context, signal } = createListedContext({});
+  const { context, signal } = createListedContext({ client });
   const nothing = () => undefined;
   const stored = ['servers', 'y'].flatMap((name) => policies.read(name) ?? []);
   const sources = {
@@ -149,7 +149,7 @@ test('a new policy notes its conflict in the older policy, whose own pass was ea
     violations: nothing,
     deletions: { progress: () => '', missing: () => '' },
   };
-  startPolicyStatus({ ...context, client }, sources as never, facts, signal);
+  startPolicyStatus(context, sources as never, facts, signal);
   await expect.poll(() => condition('Ready')).toMatchObject({ status: 'True' });
   expect(condition('ConflictFree')).toBeUndefined();
   inForce.set('y', writing('y', 'y'));
