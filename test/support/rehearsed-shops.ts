@@ -72,9 +72,9 @@ export async function rehearsed({
   unread = [],
   flags = {},
   dryRun = () => Promise.resolve([]),
-  restore = [],
+  restore,
 }: Scene) {
-  const clusters = { policies: placed(own), existing: placed(existing), restore: placed(restore) };
+  const clusters = { policies: placed(own), existing: placed(existing), restore: placed(restore ?? []) };
   const { findings, outcomes, notes } = await rehearseRestore(
     { ...toInput({ objects: read, notes: [], unread }, clusters), dryRun },
     {
