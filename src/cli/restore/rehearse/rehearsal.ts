@@ -22,7 +22,7 @@ import { messageOf } from '../../../json/abort.ts';
 import { counted } from '../../../json/counted.ts';
 import { WrongUsage } from '../new-window.ts';
 import { type JsonObject, listIn, objectIn, textIn } from '../../../json/json.ts';
-import { asCreated, itemOf, type RehearsalInput, minorOf, type RehearseFlags } from './input.ts';
+import { itemOf, type RehearsalInput, minorOf, type RehearseFlags } from './input.ts';
 import { settingsOf } from './restore-settings.ts';
 import { findingsOf, isProblem, notModified, problem, problemsFirst } from './findings.ts';
 import { guardFindings } from './guarded.ts';
