@@ -36,7 +36,8 @@ export const GUARD_ADVICE = 'exclude it from the restore, or let an administrato
 export const MOST_GROUPS = 256;
 
 export const restoreGuard = object(
-  'What the restorers must not create or change, regardless of their permissions. Updates that change only metadata are allowed.',
+  'What the restorers must not create or change, regardless of their permissions, and, except for roles and bindings, must ' +
+    'not delete. Updates that change only metadata are allowed.',
   {
     refuse: array(
       'Permissions: roles and bindings that grant more than `rightsOf` has. AdmissionObjects: webhook configurations; the API ' +

@@ -182,6 +182,9 @@ describe('other objects', () => {
     expect(await outcomeOf(velero.create(kind, object))).toContain(message);
     expect(await patch(velero, change)).toContain(message);
     expect(await patch(velero, { metadata: { labels: { a: 'b' } } })).toBe('allowed');
+    const ownerReferences = [{ apiVersion: 'v1', kind: 'Namespace', name: 'gone', uid: 'gone' }];
+    expect(await patch(velero, { metadata: { ownerReferences } })).toContain(message);
+    expect(await outcomeOf(velero.delete(kind, ref, { dryRun: true }))).toContain(message);
     expect(await outcomeOf(cluster.admin.create(kind, object, { dryRun: true }))).toBe('allowed');
   });
 

@@ -20,20 +20,24 @@ const SAME_LABELS = ['object, oldObject', 'oldObject, object']
 const same = (...fields: readonly string[]) =>
   fields.map((field) => `object.?${field} == oldObject.?${field}`).join(' && ');
 
+/** The garbage collector deletes an object whose owner does not exist. */
+const SAME_OWNERS = 'object.metadata.?ownerReferences == oldObject.metadata.?ownerReferences';
+
 const UNCHANGED: Readonly<Record<Danger, string>> = {
   Permissions: `${same('rules', 'aggregationRule', 'roleRef', 'subjects')} && (request.resource.resource != 'clusterroles' || (${SAME_LABELS}))`,
-  AdmissionObjects: same('webhooks'),
-  CustomResourceDefinitions: same('spec'),
-  APIServices: same('spec'),
+  AdmissionObjects: `${same('webhooks')} && ${SAME_OWNERS}`,
+  CustomResourceDefinitions: `${same('spec')} && ${SAME_OWNERS}`,
+  APIServices: `${same('spec')} && ${SAME_OWNERS}`,
 };
 
-/** CEL that is true for an update that changes only metadata. */
+/** CEL that is true for an update that changes only harmless metadata. */
 export const unchanged = (danger: Danger): string => `request.operation == 'UPDATE' && ${UNCHANGED[danger]}`;
 
 export const guardRule = (danger: Danger): WebhookRule => ({
   apiGroups: [GUARDED_KINDS[danger].group],
   apiVersions: ['*'],
-  operations: ['CREATE', 'UPDATE'],
+  // Without its webhooks or CRDs, Gatehouse guards nothing. A role that is gone grants nothing.
+  operations: danger === 'Permissions' ? ['CREATE', 'UPDATE'] : ['CREATE', 'UPDATE', 'DELETE'],
   resources: GUARDED_KINDS[danger].resources,
   scope: '*',
 });
