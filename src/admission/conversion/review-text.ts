@@ -1,5 +1,6 @@
 /** Finds the objects in the text of a ConversionReview, because parsing tens of megabytes in one step would block for a second. */
 import { endOfString } from '../../json/json.ts';
+import { InvalidReview } from '../review/request.ts';
 
 export interface Span {
   readonly start: number;
@@ -20,7 +21,7 @@ interface SplitReview {
   readonly objects: readonly Span[];
 }
 
-/** @throws SyntaxError */
+/** @throws SyntaxError or InvalidReview */
 export async function splitReview(text: string, breathe: Breathe): Promise<SplitReview> {
   const cursor: Cursor = { text, at: 0 };
   let found: SplitReview = { envelope: text, objects: [] };
@@ -60,7 +61,7 @@ async function readElements(cursor: Cursor, breathe: Breathe): Promise<readonly 
   expect(cursor, '[');
   if (accept(cursor, ']')) return spans;
   do {
-    if (spans.length === MAX_OBJECTS) throw new SyntaxError('more than a million objects');
+    if (spans.length > FEW_OBJECTS + cursor.text.length / SHORTEST_OBJECT) throw new InvalidReview(TOO_SHORT);
     await breathe();
     skipSpace(cursor);
     const start = cursor.at;
@@ -71,8 +72,11 @@ async function readElements(cursor: Cursor, breathe: Breathe): Promise<readonly 
   return spans;
 }
 
-/** More do not fit into the memory, and no review of the API server has so many. */
-const MAX_OBJECTS = 1_000_000;
+/** A forged list of short items would use more memory than its text: about 50 bytes for each. */
+const SHORTEST_OBJECT = '{"apiVersion":"a/v1","kind":"B"},'.length;
+const FEW_OBJECTS = 1_000;
+const TOO_SHORT =
+  'request.objects: the items are too short to be objects: give each an apiVersion and a kind';
 
 const STRUCTURE = /["[\]{}]/g;
 /** Numbers and literals. JSON.parse validates them later. */
