@@ -53,6 +53,15 @@ describe('a role', () => {
     );
   });
 
+  test('cannot fill the message, or put control characters into it', async () => {
+    const { said } = scene([]);
+    const rules = [{ ...PODS, verbs: [`\u001b[2J${'x'.repeat(100_000)}`] }];
+    const message = await said('roles ns', { rules });
+    expect(message).toContain('who lacks permission to \\u001b[2Jxxx');
+    expect(message.length).toBeLessThan(1_000);
+    expect(message).toContain('…: exclude it');
+  });
+
   test('passes for a user who may escalate it: by name only if it exists', async () => {
     const { said } = scene(['escalate clusterroles x']);
     expect(await said('clusterroles', { rules: [PODS] }, {})).toBe('allowed');

@@ -5,6 +5,7 @@ import type { RestoreDetector } from '../api/restore-detector.ts';
 import type { RestoreWindow } from '../api/restore-window.ts';
 import { listIn, textIn, type JsonObject } from '../json/json.ts';
 import { groupResourceName, objectKey, type GroupResource } from '../json/kube-object.ts';
+import { shorten } from '../json/printable.ts';
 import { isEnabled } from './detector.ts';
 import { isClusterWide, windowProblems, windowState } from './window.ts';
 
@@ -133,6 +134,9 @@ function describe(question: Question): string {
   return [verb, kind, name, namespace && `in ${namespace}`].filter(Boolean).join(' ');
 }
 
+/** In characters. A restore can bring names and verbs of a megabyte, with control characters. */
+const LONGEST = 512;
+
 /** For a guard that refuses permissions. @param rights undefined if nobody's permissions count */
 export async function guardProblem(
   write: PermissionWrite,
@@ -140,12 +144,13 @@ export async function guardProblem(
   rights: Rights | undefined,
 ): Promise<string | undefined> {
   const { resource, namespace, name } = write;
-  const subject = `${groupResourceName(resource)} ${objectKey({ namespace, name: name ?? '' })}`;
+  const key = objectKey({ namespace, name: name ?? '' });
+  const subject = shorten(`${groupResourceName(resource)} ${key}`, LONGEST);
   const [user, lacking] = [guard.rightsOf?.user, rights && (await excessOf(write, rights))];
   if (rights !== undefined && lacking === undefined) return undefined;
   const why =
     lacking === undefined || user === undefined
       ? `${guard.by} refuses new and changed permissions in restores`
-      : `${guard.by} limits restores to the permissions of ${user}, who lacks permission to ${lacking}`;
+      : `${guard.by} limits restores to the permissions of ${user}, who lacks permission to ${shorten(lacking, LONGEST)}`;
   return `${subject}: ${why}: ${GUARD_ADVICE}`;
 }
