@@ -188,6 +188,18 @@ describe('other objects', () => {
     expect(await outcomeOf(cluster.admin.create(kind, object, { dryRun: true }))).toBe('allowed');
   });
 
+  test('a forged dev session, which stops the leader for minutes, is refused', async () => {
+    const annotations = { 'gatehouse.dev/dev-url': '{}' };
+    const ref = { name: 'gatehouse' };
+    const forging = velero.patchMerge(
+      validatingWebhookConfigurations,
+      ref,
+      { metadata: { annotations } },
+      { dryRun: true },
+    );
+    expect(await outcomeOf(forging)).toContain('spec.guard refuses AdmissionObjects');
+  });
+
   test('admission policies pass: the API server lets no policy judge them', async () => {
     const rule = { apiGroups: ['none.example.com'], apiVersions: ['*'], operations: ['*'], resources: ['*'] };
     const spec = { validations: [{ expression: 'true' }], matchConstraints: { resourceRules: [rule] } };

@@ -5,14 +5,13 @@ import {
   planRelease,
   planAcquire,
   servedWebhooks,
-  DEV_URL_ANNOTATION,
   devSessionOf,
   withDevSession,
   withoutDevSession,
   type LiveWebhook,
 } from './dev-entries.ts';
 import { webhookConfigurations } from './webhook-configurations.ts';
-import type { Webhook, WebhookConfiguration } from './webhook.ts';
+import { DEV_URL_ANNOTATION, type Webhook, type WebhookConfiguration } from './webhook.ts';
 
 const now = new Date('2026-11-22T06:00:00Z');
 const soon = new Date(now.getTime() + 60_000);

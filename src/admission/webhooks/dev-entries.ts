@@ -4,11 +4,8 @@ import { isDeepStrictEqual } from 'node:util';
 import type { KubeObject, ObjectMeta } from '../../json/kube-object.ts';
 import { handlerOfEntry } from '../handlers/compile-handler.ts';
 import { isOwnEntry } from './protect-own-kinds.ts';
-import type { Webhook, WebhookConfiguration } from './webhook.ts';
+import { DEV_URL_ANNOTATION, type Webhook, type WebhookConfiguration } from './webhook.ts';
 import { compareText, isJsonObject, jsonIn, listIn, textIn } from '../../json/json.ts';
-
-/** Records the session. Only valid on the two configurations named `gatehouse`. */
-export const DEV_URL_ANNOTATION = 'gatehouse.dev/dev-url';
 
 /** How long an unrenewed note stays valid, in milliseconds. A crashed laptop can block writes for this long. */
 const DEV_SESSION_MS = 60_000;

@@ -2,7 +2,7 @@
 import { type Danger, DANGERS, GUARD_ADVICE, GUARDED_KINDS } from '../../api/restore-guard.ts';
 import type { Principal } from '../../api/principals.ts';
 import type { MatchCondition } from '../policy/compiled-policy.ts';
-import { principalExpression, type WebhookRule } from './webhook.ts';
+import { DEV_URL_ANNOTATION, principalExpression, type WebhookRule } from './webhook.ts';
 
 /** Fails closed: nothing would take back permissions that a restore brought while Gatehouse was down. */
 export const GUARD_ENTRY = 'own-guard';
@@ -23,9 +23,14 @@ const same = (...fields: readonly string[]) =>
 /** The garbage collector deletes an object whose owner does not exist. */
 const SAME_OWNERS = 'object.metadata.?ownerReferences == oldObject.metadata.?ownerReferences';
 
+/** During a dev session, the leader does not write the entry of a new guard. */
+const SAME_SESSION = ['object', 'oldObject']
+  .map((one) => `${one}.metadata.?annotations[?'${DEV_URL_ANNOTATION}']`)
+  .join(' == ');
+
 const UNCHANGED: Readonly<Record<Danger, string>> = {
   Permissions: `${same('rules', 'aggregationRule', 'roleRef', 'subjects')} && (request.resource.resource != 'clusterroles' || (${SAME_LABELS}))`,
-  AdmissionObjects: `${same('webhooks')} && ${SAME_OWNERS}`,
+  AdmissionObjects: `${same('webhooks')} && ${SAME_OWNERS} && ${SAME_SESSION}`,
   CustomResourceDefinitions: `${same('spec')} && ${SAME_OWNERS}`,
   APIServices: `${same('spec')} && ${SAME_OWNERS}`,
 };

@@ -4,6 +4,9 @@ import type { NormalSelector } from '../../json/label-selector.ts';
 import type { MatchCondition } from '../policy/compiled-policy.ts';
 import type { Operation } from '../review/request.ts';
 
+/** Records a dev session. Only valid on the two configurations named `gatehouse`. */
+export const DEV_URL_ANNOTATION = 'gatehouse.dev/dev-url';
+
 export interface WebhookTarget {
   readonly service: { readonly namespace: string; readonly name: string; readonly port: number };
   /** Base64 of PEM. */

@@ -3,7 +3,6 @@ import { NO_RELEASES } from '../../admission/native/release.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { rulesOf } from '../../admission/webhooks/webhook-configurations.ts';
 import {
-  DEV_URL_ANNOTATION,
   withDevSession,
   type LiveWebhook,
   type LiveWebhookConfiguration,
@@ -18,6 +17,7 @@ import {
   silent,
   type Objects,
 } from '../../../test/support/runtime/fixtures.ts';
+import { DEV_URL_ANNOTATION } from '../../admission/webhooks/webhook.ts';
 import { installationOwner } from '../../admission/webhooks/installation-owner.ts';
 import { mutatingWebhookConfigurations, validatingWebhookConfigurations } from '../../kube/well-known.ts';
 import { createWebhookConfigurationsReconciler } from './webhook-configurations.ts';
