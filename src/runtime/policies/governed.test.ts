@@ -163,6 +163,21 @@ test('a kind whose discovery fails, like one of an aggregated API that is down, 
   expect(governed.unlisted()).toEqual(new Set([`racks.${GROUP}`]));
 });
 
+test('a kind whose discovery fails only for seconds is watched, although that of another kind still fails', async () => {
+  const match = (resource: string) => ({
+    match: { apiGroups: [GROUP], apiVersions: ['v1'], resources: [resource] },
+  });
+  const racks = policy(match('racks'), 'racks');
+  served = 'unknown';
+  governed.follow([policy(match('servers')), racks]);
+  await until(() => governed.unlisted()?.size === 2);
+  api.lists.set(SERVERS, [server('a', 'fra1')]);
+  [served, failing] = [true, 'racks'];
+  await expect.poll(() => [...governed.objects()].length, { timeout: 10_000 }).toBe(1);
+  expect(governed.unlisted()).toEqual(new Set([`racks.${GROUP}`]));
+  expect(governed.holders('any', racks)).toBeUndefined();
+});
+
 test('nothing keeps a watch that is replaced before its first list', async () => {
   heldBack(SERVERS);
   const waiting = () => getEventListeners(stop.signal, 'abort').length;

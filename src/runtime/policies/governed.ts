@@ -95,7 +95,8 @@ export function createGoverned(
       const made = await planFor(wanted, (kind) => discovery.resolve(kind, current));
       current.throwIfAborted();
       // An aggregated API that is down must not stop the watches of its kinds, or keep other kinds from being watched.
-      if (made.unknown.length === 0 || plan === undefined) {
+      const before = plan?.unknown.map(keyOf);
+      if (before === undefined || made.unknown.every((one) => before.includes(keyOf(one)))) {
         plan = made;
         applyPlan(made);
       }
@@ -171,13 +172,20 @@ export function createGoverned(
   } satisfies GovernedIndex & Record<string, unknown>;
 }
 
+interface Unknown {
+  readonly need: string;
+  readonly kind: GroupResource;
+}
+
+const keyOf = ({ need, kind }: Unknown): string => `${groupResourceName(kind)} ${need}`;
+
 async function planFor(
   policies: readonly CompiledPolicy[],
   resolve: (kind: GroupResource) => Promise<Resource | undefined>,
 ) {
   const wanted = policies.flatMap((policy) => governed(policy).map((kind) => ({ kind, policy })));
   /** The kinds whose discovery failed, and the needs of their policies. */
-  const unknown: { readonly need: string; readonly kind: GroupResource }[] = [];
+  const unknown: Unknown[] = [];
   const served = await Promise.all(
     wanted.map(async ({ kind, policy }) => {
       const resource = await resolve(kind).catch(() => void unknown.push({ need: summaryKey(policy), kind }));
