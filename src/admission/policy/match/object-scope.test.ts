@@ -16,11 +16,14 @@ const kinds = { apiGroups: [GROUP], resources: ['servers'] };
 const GOLD = { matchLabels: { tier: 'gold' } };
 const ENABLED = [{ name: 'enabled', expression: 'object.spec.enabled == true' }];
 const BY_USER = "request.userInfo.username == 'ci'";
+/** The old object has no labels: the API server refuses its requests, or doesn't call the webhook. */
+const UNKNOWN = [{ name: 'known', expression: "object.metadata.labels.tier == 'gold'" }];
 const when = (expression: string) => ({ matchConditions: [{ name: 'when', expression }] });
 
 describe.each<[string, Partial<AdmissionPolicySpec['match']>]>([
   ['an object selector', { objectSelector: GOLD }],
   ['a match condition', { matchConditions: ENABLED }],
+  ['a match condition that the old object makes fail', { matchConditions: UNKNOWN }],
   ['a match condition on the request', when(`object.spec.enabled || ${BY_USER}`)],
   ['a match condition on the old object', when('object.spec.enabled && !oldObject.spec.enabled')],
   ['a match condition on all of it', when(`object.spec.enabled || oldObject.spec.enabled && ${BY_USER}`)],

@@ -36,13 +36,15 @@ export function isInScope(
     matchesSelector(match.objectSelector, metadata?.labels ?? {}) &&
     // Like in the API server, a namespaceSelector never excludes cluster-scoped objects.
     (namespaceLabels === undefined || matchesSelector(match.namespaceSelector, namespaceLabels)) &&
-    meetsConditions(match, object)
+    // A condition that cannot be evaluated is not false: the API server refuses the request or calls the webhook.
+    outcomes(match, object).every((outcome) => outcome !== false)
   );
 }
 
 /**
  * The old object of a request, if the policy selected it. Of its own request, only the object is known: a match condition that
- * reads more counts as met only if the update changes nothing of the object that the condition reads.
+ * reads more counts as met only if the update changes nothing of the object that the condition reads. A condition that
+ * cannot be evaluated was not met: the API server refuses the request or does not call the webhook.
  */
 export function governedBefore(
   { match }: Pick<CompiledPolicy, 'match'>,
@@ -51,7 +53,7 @@ export function governedBefore(
   if (object === undefined || oldObject === undefined) return undefined;
   const isGoverned =
     matchesSelector(match.objectSelector, labelsOf(oldObject)) &&
-    meetsConditions(match, oldObject) &&
+    outcomes(match, oldObject).every((outcome) => outcome === true) &&
     isSelectedAlike(match, oldObject, object);
   return isGoverned ? oldObject : undefined;
 }
@@ -67,16 +69,16 @@ const isSelectedAlike = (
     .flatMap(pathsIn)
     .every((steps) => isSameAt(steps, before, after));
 
-const meetsConditions = (
+/** Of the conditions that read only the object. Undefined: a condition cannot be evaluated. */
+const outcomes = (
   { conditionsOnObject }: Pick<CompiledPolicy['match'], 'conditionsOnObject'>,
   object: object,
-): boolean => !conditionsOnObject.some((condition) => isFalse(condition, object));
-
-/** A condition that cannot be evaluated is not false: the API server refuses the request or calls the webhook. */
-const isFalse = ({ evaluate }: CelProgram, object: object): boolean =>
-  onCelError(
-    () => evaluate({ object }) === false,
-    () => false,
+): readonly unknown[] =>
+  conditionsOnObject.map(({ evaluate }) =>
+    onCelError<unknown>(
+      () => evaluate({ object }),
+      () => undefined,
+    ),
   );
 
 /** Whether the policy selects the stored object now. @throws if a live read fails */
