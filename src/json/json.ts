@@ -267,20 +267,33 @@ function mayHaveMoreObjects(most: number, text: string): boolean {
   return count > most;
 }
 
-/** Whether there are more than `most` values and containers. `text` may be invalid JSON. */
-export function hasMoreValues(most: number, text: string): boolean {
+/**
+ * Whether there are more than `most` values and containers. `text` may be invalid JSON.
+ * @param level counts each container inside so many others separately
+ */
+export function hasMoreValues(most: number, text: string, level = -1): boolean {
   if (text.length <= most) return false;
   // Fast path: long strings rarely contain that many of these characters.
   const commas = countOf(',', text, most);
-  return commas + countOf('{', text, most) + countOf('[', text, most) > most && valuesExceed(most, text);
+  return (
+    commas + countOf('{', text, most) + countOf('[', text, most) > most && valuesExceed(most, text, level)
+  );
 }
 
-function valuesExceed(most: number, text: string): boolean {
+function valuesExceed(most: number, text: string, level: number): boolean {
   let values = 0;
+  let depth = 0;
   for (let at = 0; at < text.length && values <= most; at += 1) {
     const code = text.charCodeAt(at);
     if (code === QUOTE) at = endOfString(text, at);
-    else if (code === COMMA || code === OPEN_LIST || code === OPEN_OBJECT) values += 1;
+    else if (code === CLOSE_LIST || code === CLOSE_OBJECT) {
+      depth -= 1;
+      if (depth === level) values = 0;
+    } else if (code === COMMA) values += 1;
+    else if (code === OPEN_LIST || code === OPEN_OBJECT) {
+      depth += 1;
+      values += 1;
+    }
   }
   return values > most;
 }

@@ -307,13 +307,17 @@ describe('issue 16: padding does not bypass a policy with `failurePolicy: Ignore
     );
   });
 
-  test('an object with hundreds of thousands of values is judged, and a review with too many is refused', async () => {
+  test('an object with hundreds of thousands of values is judged on create and on update, and one with too many is refused', async () => {
     const args = Array.from({ length: 600_000 }, () => '');
     expect((await refusal(create('values', 'bad', args))).message).toContain('only good ones');
     await create('values', 'good', args);
     const worse = patch('values', { metadata: { labels: { verdict: 'bad' } } });
-    expect((await refusal(worse)).message).toContain('the review has more than a million values');
+    expect((await refusal(worse)).message).toContain('only good ones');
     expect(await verdictOf('values')).toBe('good');
+    await patch('values', { metadata: { labels: { touched: '' } } });
+    const larger = Array.from({ length: 1_020_000 }, () => '');
+    const message = 'the review has an object with more than a million values';
+    expect((await refusal(create('larger', 'good', larger))).message).toContain(message);
   });
 
   test('the replica keeps serving', async () => {

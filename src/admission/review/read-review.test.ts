@@ -20,6 +20,18 @@ test.each<[string, string, boolean, string]>([
   ['larger than the limit', reviewOf(`{"a":${FORGED},"b":"<<<<<`), false, 'is larger than 20 MiB'],
   ['too deep', reviewOf(`{"uid":"forged","a":${DEEP}}`), true, 'is nested more than 10,000 levels deep'],
   ['with too many keys', reviewOf(`{"a":[${'{},'.repeat(600_000)}{}]}`), true, 'more than a million values'],
+  [
+    'whose old object has too many values',
+    reviewOf(`{},"oldObject":{"a":[${'0,'.repeat(1_000_001)}0]}`),
+    true,
+    'more than a million values',
+  ],
+  [
+    'with more objects than the API server sends',
+    reviewOf(`{}${Array.from({ length: 5 }, (_, n) => `,"a${n}":[${'0,'.repeat(700_000)}0]`).join('')}`),
+    true,
+    'more than a million values',
+  ],
   ['that is not JSON', `${reviewOf(FORGED)}x`, true, 'the body is not JSON'],
   ['with another object than expected', reviewOf(`[${FORGED}]`), true, 'request.object: not an object'],
   ['without its object', reviewOf('null'), true, 'request.object: absent on CREATE'],
@@ -29,6 +41,12 @@ test.each<[string, string, boolean, string]>([
     uid: 'the-uid',
     problem: expect.stringContaining(problem) as string,
   });
+});
+
+test('an object that a creation may store can be updated', () => {
+  const object = `{"a":[${'0,'.repeat(900_000)}0]}`;
+  expect(read(reviewOf(object)).kind).toBe('review');
+  expect(read(reviewOf(`${object},"oldObject":${object}`)).kind).toBe('review');
 });
 
 test('a string with a million commas is one value', () => {

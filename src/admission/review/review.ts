@@ -167,8 +167,10 @@ export const MAX_REVIEW_BYTES = 20 * 1024 * 1024;
 /** The API server accepts objects 10,000 levels deep (sigs.k8s.io/json) and wraps them in reviews. */
 const MAX_DEPTH = 10_100;
 
-/** Parsing more takes seconds and hundreds of MiB: a minimal value has two characters. */
+/** Of an object. Parsing more takes seconds and hundreds of MiB: a minimal value has two characters. */
 const MAX_VALUES = 1_000_000;
+/** The containers around an object: the review and its request. */
+const OBJECT_LEVEL = 2;
 
 export type ReadReview =
   | { readonly kind: 'review'; readonly request: AdmissionRequest }
@@ -191,7 +193,9 @@ export function readReview(body: ReviewBody): ReadReview {
 function parseBody(text: string, { bytes, isComplete }: ReviewBody): JsonValue {
   if (!isComplete) throw tooMuch(`is larger than ${MAX_REVIEW_BYTES / 1024 ** 2} MiB`);
   if (isDeeperThan(MAX_DEPTH, text)) throw tooMuch('is nested more than 10,000 levels deep');
-  checkValues(text);
+  // The two objects of an update count separately. Otherwise a creation could store an object that nobody can update.
+  if (hasMoreValues(MAX_VALUES, text, OBJECT_LEVEL) || hasMoreValues(3 * MAX_VALUES, text))
+    throw tooManyValues();
   try {
     return parseJson(text, bytes);
   } catch (error) {
@@ -201,7 +205,9 @@ function parseBody(text: string, { bytes, isComplete }: ReviewBody): JsonValue {
 
 /** @throws InvalidReview */
 export function checkValues(text: string): void {
-  if (hasMoreValues(MAX_VALUES, text)) throw tooMuch('has more than a million values');
+  if (hasMoreValues(MAX_VALUES, text)) throw tooManyValues();
 }
+
+const tooManyValues = () => tooMuch('has an object with more than a million values');
 
 const tooMuch = (what: string) => new InvalidReview(`the review ${what}: make the object smaller`);
