@@ -12,13 +12,17 @@ const TAKEN = {
   'Argo CD': 'app apps appset appproj',
 };
 
-const names = customResourceDefinitions().map(({ manifest }) => {
+const specs = customResourceDefinitions().map(({ manifest }) => {
   // through JSON: `manifest` is any object
   const { spec } = JSON.parse(JSON.stringify(manifest)) as {
-    spec: { names: { kind: string; shortNames: readonly string[]; categories: readonly string[] } };
+    spec: {
+      names: { kind: string; shortNames: readonly string[]; categories: readonly string[] };
+      versions: readonly { additionalPrinterColumns: readonly { type: string; jsonPath: string }[] }[];
+    };
   };
-  return spec.names;
+  return spec;
 });
+const names = specs.map((spec) => spec.names);
 
 test.each(names)('the short name of $kind belongs to no other project', ({ shortNames }) => {
   expect(shortNames).toEqual([expect.stringMatching(/^(gh[a-z]+|pex)$/)]);
@@ -32,4 +36,10 @@ test('no two kinds share a short name', () => {
 
 test('`kubectl get gatehouse` lists every kind, and `kubectl get all` none', () => {
   expect(names.map(({ categories }) => categories)).toEqual(names.map(() => ['gatehouse']));
+});
+
+test('only the age is a date column: kubectl prints `<invalid>` for a time in the future, such as that of a held intent', () => {
+  const columns = specs.flatMap(({ versions }) => versions.flatMap((one) => one.additionalPrinterColumns));
+  const dates = columns.filter(({ type }) => type === 'date').map(({ jsonPath }) => jsonPath);
+  expect(new Set(dates)).toEqual(new Set(['.metadata.creationTimestamp']));
 });

@@ -87,7 +87,8 @@ export function customResourceDefinitions(): readonly { readonly name: string; r
       column('Values', '.spec.values'),
       column('Namespace', '.spec.holder.namespace'),
       column('Holder', '.spec.holder.name'),
-      column('Claimed', '.spec.claimedAt', 'date'),
+      wideColumn('Claimed', '.spec.claimedAt'),
+      AGE,
     ]),
   ];
 }
