@@ -346,7 +346,8 @@ describe('an aggregated API server', () => {
         response.writeHead(200);
         response.write('{}\n');
         setTimeout(() => response.destroy(), 5);
-      } else if (isUp && !request.url.pathname.startsWith(AGGREGATED)) sendJson(response, {});
+      } else if (request.url.pathname === `${AGGREGATED}-broken`) response.destroy();
+      else if (isUp && !request.url.pathname.startsWith(AGGREGATED)) sendJson(response, {});
     });
     const lost: string[] = [];
     const { recovery } = server.connection;
@@ -368,6 +369,14 @@ describe('an aggregated API server', () => {
     expect(failed.map(({ status: outcome }) => outcome)).not.toContain('fulfilled');
     expect([lost, recovery.isLost(), recovery.isAway()]).toEqual([[], false, false]);
     await expect(get(prompt, { path: '/api/v1/pods' })).resolves.toEqual({});
+  });
+
+  test('that breaks a request does not keep the caller beyond its deadline', async () => {
+    const { server } = await start(false);
+    const started = performance.now();
+    const failing = get(server.rest(), { path: `${AGGREGATED}-broken`, timeoutMs: 300 });
+    await expect(failing).rejects.toBeInstanceOf(NetworkError);
+    expect(performance.now() - started).toBeLessThan(AWAY_MS);
   });
 
   test.each([

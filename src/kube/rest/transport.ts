@@ -78,7 +78,8 @@ export async function send<T>(
   try {
     return await sendNow(transport, dispatcher, request, signal, read);
   } catch (error) {
-    await noteFailure(transport, request, error, started);
+    // The question must not keep the caller beyond its deadline.
+    await orAborted(noteFailure(transport, request, error, started), signal).catch(() => undefined);
     throw error;
   } finally {
     endTurn?.();
