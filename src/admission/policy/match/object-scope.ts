@@ -1,4 +1,4 @@
-import { type CelProgram, onCelError } from '../../../cel/cel.ts';
+import { onCelError } from '../../../cel/cel.ts';
 import type { ReadStep } from '../../../cel/syntax/used-fields.ts';
 import { pathsIn } from '../expressions/expression.ts';
 import { isDnsLabel, isObjectName, type KubeObject, type ObjectRef } from '../../../json/kube-object.ts';
@@ -75,7 +75,7 @@ const outcomes = (
   object: object,
 ): readonly unknown[] =>
   conditionsOnObject.map(({ evaluate }) =>
-    onCelError<unknown>(
+    onCelError(
       () => evaluate({ object }),
       () => undefined,
     ),
