@@ -5,7 +5,8 @@ import type { ResourceType } from '../resource-type.ts';
 import { wholeSchema } from '../schema/object-meta.ts';
 import { checkRules, rulesSkipped } from '../schema/rules/rules.ts';
 import { validateSchema } from '../schema/validate.ts';
-import { labelKeyProblems, subdomainProblem } from '../name-problems.ts';
+import { labelKeyProblems } from '../../json/name-problems.ts';
+import { subdomainProblem } from '../name-problems.ts';
 import {
   forbiddenValue,
   invalidIf,

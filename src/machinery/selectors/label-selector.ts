@@ -2,7 +2,7 @@ import type { JsonObject } from '../../json/json.ts';
 import { invalidValues } from '../schema/causes.ts';
 import { records, text, texts, stringMap } from '../fields.ts';
 import type { Cause } from '../failure.ts';
-import { labelKeyProblems, labelValueProblems } from '../name-problems.ts';
+import { labelKeyProblems, labelValueProblems } from '../../json/name-problems.ts';
 
 export function labelProblems(labels: Readonly<Record<string, string>>, field: string): readonly Cause[] {
   return Object.entries(labels).flatMap(([key, value]) => [

@@ -1,6 +1,6 @@
 import type { ApiObject } from '../api-object.ts';
 import { badRequest, listed } from '../failure.ts';
-import { labelKeyProblems, labelValueProblems } from '../name-problems.ts';
+import { labelKeyProblems, labelValueProblems } from '../../json/name-problems.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
