@@ -4,6 +4,7 @@ import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { FastifyInstance } from 'fastify';
 
+import { messageOf } from '../../json/abort.ts';
 import { busy, failure, send, type Answer, type Reply } from '../answer.ts';
 import type { ClientRefusal, Metrics } from '../metrics/metrics.ts';
 import type { Log } from '../../log.ts';
@@ -51,7 +52,7 @@ function clientOf(socket: TLSSocket, { names }: ClientTrust): Client {
   if (socket.isSessionReused()) return untrusted('it resumes a session');
   const certificate = socket.getPeerX509Certificate();
   if (certificate === undefined) return { kind: 'anonymous' };
-  if (!socket.authorized) return untrusted(reasonOf(socket.authorizationError));
+  if (!socket.authorized) return untrusted(messageOf(socket.authorizationError));
   // For several common names, Node returns a list. Such a list matches no name.
   const { CN: commonName } = socket.getPeerCertificate().subject as { readonly CN?: unknown };
   const hasName = (name: string): boolean =>
@@ -62,9 +63,6 @@ function clientOf(socket: TLSSocket, { names }: ClientTrust): Client {
 }
 
 const untrusted = (why: string): Client => ({ kind: 'refused', reason: 'untrusted', why });
-
-/** Node declares an Error, but the value is a code such as CERT_HAS_EXPIRED. */
-const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** Logs one refusal of each kind per interval, in milliseconds, so that repeated attempts cannot fill the log. */
 const LOG_EVERY_MS = 10_000;
