@@ -63,6 +63,3 @@ export function withMeta(
     : (merged as ObjectMeta); // no value is undefined
   return { ...object, metadata };
 }
-
-/** RFC 3339 with second precision, as in metadata. */
-export const timestamp = (date: Date): string => `${date.toISOString().slice(0, 19)}Z`;

@@ -4,7 +4,8 @@ import { createServer, type Server } from 'node:https';
 
 import type { CelQuestion } from '../cel/library/authorizer.ts';
 import { isJsonObject, type JsonObject } from '../json/json.ts';
-import { type ApiObject, timestamp } from '../machinery/api-object.ts';
+import { toTimestamp } from '../json/kube-object.ts';
+import type { ApiObject } from '../machinery/api-object.ts';
 import { createReviews } from './auth/access-reviews.ts';
 import { accountGroups, accountUsername, createTokens } from './auth/authenticate.ts';
 import { bootstrapObjects } from './auth/bootstrap.ts';
@@ -136,7 +137,7 @@ function createConversion(storage: Storage, call: CallWebhook): Api['convert'] {
 
 /** Creates the namespaces, roles and bindings that every cluster starts with. */
 function populate(storage: Storage, registry: ResourceRegistry): void {
-  for (const object of bootstrapObjects(timestamp(new Date()), randomUUID)) {
+  for (const object of bootstrapObjects(toTimestamp(new Date()), randomUUID)) {
     const type = registry.findKind(object.apiVersion, object.kind);
     if (type === undefined) throw new Error(`the sandbox does not serve the kind ${object.kind}`);
     storage.create(placeOf(type), object);

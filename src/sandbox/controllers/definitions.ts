@@ -1,4 +1,5 @@
-import { timestamp, withMeta, type ApiObject } from '../../machinery/api-object.ts';
+import { toTimestamp } from '../../json/kube-object.ts';
+import { withMeta, type ApiObject } from '../../machinery/api-object.ts';
 import {
   acceptedNames,
   CLEANUP_FINALIZER,
@@ -41,13 +42,13 @@ export function startDefinitionsController(
     const crd = storage.get(DEFINITIONS, { namespace: '', name });
     if (crd === undefined) return;
     const others = storage.list(DEFINITIONS).items.filter((other) => other !== crd);
-    const planned = planDefinitionStatus(crd, others, timestamp(now()));
+    const planned = planDefinitionStatus(crd, others, toTimestamp(now()));
     const written = planned === crd ? crd : storage.replace(DEFINITIONS, planned, versionOf(crd));
     if (isAwaitingCleanup(written)) cleanUp(written);
   };
 
   const cleanUp = (crd: ApiObject) => {
-    const place = placeOf(crd);
+    const place: Place = { group: groupOf(crd), resource: acceptedNames(crd).plural };
     const wasServed = isConditionTrue(crd, 'Established');
     if (wasServed && storage.count(place) > 0) {
       waiting.set(keyOf(place), nameOf(crd));
@@ -70,7 +71,7 @@ export function startDefinitionsController(
     const cleaned = setCondition(
       withMeta(crd, { finalizers }),
       { type: 'Terminating', status: 'False', reason, message },
-      timestamp(now()),
+      toTimestamp(now()),
     );
     storage.replace(DEFINITIONS, cleaned, versionOf(crd));
   };
@@ -94,8 +95,3 @@ export function startDefinitionsController(
 const nameOf = ({ metadata }: ApiObject) => metadata.name ?? '';
 const versionOf = ({ metadata }: ApiObject) => metadata.resourceVersion ?? '';
 const keyOf = ({ group, resource }: Place) => `${resource}.${group}`;
-
-const placeOf = (crd: ApiObject): Place => ({
-  group: groupOf(crd),
-  resource: acceptedNames(crd).plural,
-});

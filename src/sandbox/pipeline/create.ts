@@ -1,7 +1,8 @@
 import type { AdmissionAttributes } from '../../machinery/webhooks/admission-review.ts';
 import { placeOf } from '../../machinery/storage/stored.ts';
 import { validateCreate, withGeneration, withStatusOf } from '../../machinery/objects/validate.ts';
-import { withMeta, type ApiObject, timestamp } from '../../machinery/api-object.ts';
+import { toTimestamp } from '../../json/kube-object.ts';
+import { withMeta, type ApiObject } from '../../machinery/api-object.ts';
 import { alreadyExists, ApiFailure, forbidden, methodNotAllowed, notFound } from '../../machinery/failure.ts';
 import { recordUpdate } from '../../machinery/managed-fields/update.ts';
 import { apiVersionOf, type ResourceType } from '../../machinery/resource-type.ts';
@@ -64,7 +65,7 @@ export const writerOf = ({ api, request, info, type }: Call, { fieldManager }: W
   subresource: info.subresource,
   schema: wholeSchema(type),
   reset: resetFields(type, info.subresource),
-  now: timestamp(api.now()),
+  now: toTimestamp(api.now()),
 });
 
 /** Creates an object for a PUT or an apply of a missing object. */
@@ -141,7 +142,7 @@ function prepareNew(api: Api, type: ResourceType, object: ApiObject): ApiObject 
   const filled = withMeta(withoutSystemFields(type.hasStatus ? withStatusOf(object, undefined) : object), {
     name: name === '' && generateName !== '' ? `${generateName.slice(0, 58)}${api.newSuffix()}` : name,
     uid: api.newUid(),
-    creationTimestamp: timestamp(api.now()),
+    creationTimestamp: toTimestamp(api.now()),
     resourceVersion: undefined,
   });
   return withGeneration(type.strategy.prepareForCreate(filled), undefined, type);

@@ -1,4 +1,5 @@
-import { withMeta, type ApiObject, timestamp } from '../../machinery/api-object.ts';
+import { toTimestamp } from '../../json/kube-object.ts';
+import { withMeta, type ApiObject } from '../../machinery/api-object.ts';
 import { conflict, forbidden, notFound } from '../../machinery/failure.ts';
 import { spec, texts } from '../../machinery/fields.ts';
 import { type Key, type Place, placeOf } from '../../machinery/storage/stored.ts';
@@ -94,10 +95,10 @@ export function removeOrMark(
   checkPreconditions(place, live, preconditions);
   const strategy = registry.stored(place.group, place.resource)?.strategy;
   const isFirst = live.metadata.deletionTimestamp === undefined;
-  const prepared = isFirst ? (strategy?.beforeDelete?.(live, timestamp(now())) ?? live) : live;
+  const prepared = isFirst ? (strategy?.beforeDelete?.(live, toTimestamp(now())) ?? live) : live;
   const finalizers = finalizersFor(prepared.metadata.finalizers ?? [], propagationPolicy);
   const version = live.metadata.resourceVersion ?? '';
-  const marked = marking(prepared, finalizers, timestamp(now()));
+  const marked = marking(prepared, finalizers, toTimestamp(now()));
   if (isDone(marked)) {
     return { kind: 'removed', object: dryRun ? live : storage.remove(place, key, version) };
   }

@@ -1,5 +1,6 @@
 import { isJsonObject } from '../../../json/json.ts';
-import { ofJson, timestamp } from '../../../machinery/api-object.ts';
+import { toTimestamp } from '../../../json/kube-object.ts';
+import { ofJson } from '../../../machinery/api-object.ts';
 import { badRequest, methodNotAllowed } from '../../../machinery/failure.ts';
 import { record, spec, texts, value } from '../../../machinery/fields.ts';
 import { builtInKind } from '../../../machinery/kinds/built-in-kind.ts';
@@ -48,14 +49,14 @@ export async function issueToken(call: Call): Promise<Answer> {
   const now = api.now();
   const answer = ofJson({
     ...kind,
-    metadata: { name, namespace, creationTimestamp: timestamp(now) },
+    metadata: { name, namespace, creationTimestamp: toTimestamp(now) },
     spec: {
       ...wanted,
       audiences,
       expirationSeconds: seconds,
       boundObjectRef: null,
     },
-    status: { token, expirationTimestamp: timestamp(new Date(now.getTime() + seconds * 1_000)) },
+    status: { token, expirationTimestamp: toTimestamp(new Date(now.getTime() + seconds * 1_000)) },
   });
   return objectAnswer(type, answer, 201);
 }
