@@ -1,5 +1,6 @@
 import { counted } from '../../json/counted.ts';
-import { type JsonValue, isJsonArray, isJsonObject, stringifyJson } from '../../json/json.ts';
+import { toCanonicalText } from '../../json/json-text.ts';
+import type { JsonValue } from '../../json/json.ts';
 import type { Cause } from '../failure.ts';
 
 // Messages follow apimachinery's validation/field of Kubernetes 1.36. The path '' is the object, which Go prints as <nil>.
@@ -20,7 +21,7 @@ const withDetail = (text: string, detail: string) => (detail === '' ? text : `${
 function withValue(text: string, value: Shown): string {
   if (value === OMITTED) return text;
   const isFloat = typeof value === 'number' && !Number.isInteger(value);
-  return `${text}: ${isFloat ? goFloat(value) : canonicalJson(value)}`;
+  return `${text}: ${isFloat ? goFloat(value) : toCanonicalText(value)}`;
 }
 
 export const requiredValue = (field: string, detail = '') =>
@@ -75,19 +76,11 @@ export const tooMany = (field: string, found: number, most: number) =>
   cause('FieldValueTooMany', field, `Too many: ${found}: must have at most ${counted(most, 'item')}`);
 
 const quotedValue = (value: JsonValue) =>
-  JSON.stringify(typeof value === 'string' ? value : canonicalJson(value));
+  JSON.stringify(typeof value === 'string' ? value : toCanonicalText(value));
 
 /** Like Go's `%v`: with an exponent of at least two digits for 1e6 and more or less than 1e-4. */
 export function goFloat(value: number): string {
   const size = Math.abs(value);
   if (value === 0 || (size >= 1e-4 && size < 1e6)) return String(value);
   return value.toExponential().replace(/(?<=e[+-])(?=\d$)/, '0');
-}
-
-/** JSON with sorted keys, as Go writes it: equal values have equal texts. */
-export function canonicalJson(value: JsonValue): string {
-  if (isJsonArray(value)) return `[${value.map(canonicalJson).join()}]`;
-  if (!isJsonObject(value)) return stringifyJson(value);
-  const fields = Object.entries(value).sort(([left], [right]) => (left < right ? -1 : 1));
-  return `{${fields.map(([key, field]) => `${JSON.stringify(key)}:${canonicalJson(field)}`).join()}}`;
 }

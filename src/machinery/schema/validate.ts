@@ -1,3 +1,4 @@
+import { toCanonicalText } from '../../json/json-text.ts';
 import type { ErrorObject } from 'ajv';
 
 import {
@@ -23,7 +24,7 @@ import {
 } from './schema.ts';
 import { explain, type Place } from './explain.ts';
 import { compileSchema, type CompiledSchema } from './json-schema.ts';
-import { canonicalJson, duplicateValue, invalidIf, invalidValue, requiredValue, when } from './causes.ts';
+import { duplicateValue, invalidIf, invalidValue, requiredValue, when } from './causes.ts';
 
 /** Duplicates in lists of type set or map. Built-in kinds, which have a patch strategy, allow them. */
 function duplicateItems(value: JsonValue, schema: Schema, path = ''): readonly Cause[] {
@@ -57,7 +58,7 @@ const keysOf = (item: JsonValue, names: readonly string[]): JsonObject =>
 function repeated(values: readonly JsonValue[], path: string): readonly Cause[] {
   const seen = new Map<string, number>();
   return values.flatMap((value, index) => {
-    const text = canonicalJson(value);
+    const text = toCanonicalText(value);
     const times = (seen.get(text) ?? 0) + 1;
     seen.set(text, times);
     return times === 2 ? [duplicateValue(`${path}[${index}]`, value)] : [];

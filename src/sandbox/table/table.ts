@@ -1,7 +1,8 @@
+import { toCanonicalText } from '../../json/json-text.ts';
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, memoizeWeak } from '../../json/json.ts';
 import { type ApiObject, toJson } from '../../machinery/api-object.ts';
 import type { PrinterColumn, ResourceType } from '../../machinery/resource-type.ts';
-import { canonicalJson, goFloat } from '../../machinery/schema/causes.ts';
+import { goFloat } from '../../machinery/schema/causes.ts';
 import { ageOf } from '../../machinery/human-duration.ts';
 import { compileJsonPath } from './json-path.ts';
 import { escapeHtml } from '../webhook-caller.ts';
@@ -122,6 +123,6 @@ function shown(type: PrinterColumn['type'], value: JsonValue, now: Date): JsonVa
 function cellText(value: JsonValue): string {
   if (value === null) return '<no value>';
   if (typeof value === 'number') return Number.isInteger(value) ? String(value) : goFloat(value);
-  if (isJsonObject(value) || isJsonArray(value)) return escapeHtml(canonicalJson(value));
+  if (isJsonObject(value) || isJsonArray(value)) return escapeHtml(toCanonicalText(value));
   return String(value);
 }
