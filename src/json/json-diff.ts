@@ -81,12 +81,9 @@ function orReplacement(
 ): readonly PatchOperation[] {
   const isLarge =
     operations.length > MAX_OPERATIONS ||
-    (operations.length > 1 && totalPathLength(operations) > MAX_PATH_LENGTH);
+    (operations.length > 1 && operations.reduce((sum, { path }) => sum + path.length, 0) > MAX_PATH_LENGTH);
   return isLarge ? [{ op: 'replace', path, value }] : operations;
 }
-
-const totalPathLength = (operations: readonly PatchOperation[]): number =>
-  operations.reduce((sum, { path }) => sum + path.length, 0);
 
 function memberDiff(
   before: JsonObject,

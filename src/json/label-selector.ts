@@ -6,11 +6,10 @@ import { quote } from './printable.ts';
 export const NAMESPACE_NAME_LABEL = 'kubernetes.io/metadata.name';
 
 type Labels = Readonly<Record<string, string>>;
-type LabelOperator = 'In' | 'NotIn' | 'Exists' | 'DoesNotExist';
 
 interface LabelExpression {
   readonly key: string;
-  readonly operator: LabelOperator;
+  readonly operator: 'In' | 'NotIn' | 'Exists' | 'DoesNotExist';
   readonly values?: readonly string[];
 }
 

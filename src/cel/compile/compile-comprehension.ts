@@ -38,7 +38,8 @@ export function compileComprehension(loop: Comprehension, scope: Scope, compiler
   const two = loop.variables.length === 2;
   if (two) compiler.need({ name: 'macros with two variables', minor: 33 });
   if (loop.macro === 'sortBy') compiler.need({ name: 'sortBy', minor: 35 });
-  const types = two ? [key, item] : [isOverMap(range.type, compiler) ? key : item];
+  const isOverMap = ['map', 'object'].includes(compiler.solver.resolve(range.type).kind);
+  const types = two ? [key, item] : [isOverMap ? key : item];
   const variables = loop.variables.map((name, index): [string, Variable] => [
     name,
     compiler.declare(types[index] ?? DYN),
@@ -86,9 +87,6 @@ function foldStep(
       return loopOver(sorted(body));
   }
 }
-
-const isOverMap = (type: CelType, { solver }: Compiler) =>
-  ['map', 'object'].includes(solver.resolve(type).kind);
 
 function rangeTypes(
   given: CelType,

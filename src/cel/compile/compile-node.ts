@@ -116,12 +116,13 @@ function compileItem({ value, optional }: Item, scope: Scope, compiler: Compiler
   if (!optional) return { ...compiled, at };
   const inner = compiler.solver.fresh();
   if (!compiler.solver.assign([optionalOf(inner)], [type])) {
-    throw compiler.fail(`expected type 'optional_type(dyn)' but found '${show(type, compiler)}'`, at);
+    throw compiler.fail(
+      `expected type 'optional_type(dyn)' but found '${showType(compiler.solver.resolve(type))}'`,
+      at,
+    );
   }
   return { type: inner, step, at };
 }
-
-const show = (type: CelType, { solver }: Compiler) => showType(solver.resolve(type));
 
 function joined(items: readonly CompiledItem[], { mixed }: Scope, compiler: Compiler): CelType {
   const [first, ...rest] = items;

@@ -292,7 +292,8 @@ type Coercion = (value: unknown) => unknown;
 
 /** Integers become doubles where the schema says `number`: JSON does not distinguish 3 from 3.0. */
 function coercionTo(type: CelType): Coercion {
-  if (type.kind === 'named' && type.name === 'double') return toDouble;
+  if (type.kind === 'named' && type.name === 'double')
+    return (value) => (typeof value === 'bigint' ? Number(value) : value);
   const isContainer = type.kind === 'list' || type.kind === 'map' || type.kind === 'optional';
   const inner = isContainer ? coercionTo(parameter(type, type.kind === 'map' ? 1 : 0)) : unchanged;
   if (inner === unchanged) return unchanged;
@@ -304,5 +305,3 @@ function coercionTo(type: CelType): Coercion {
 }
 
 const unchanged: Coercion = (value) => value;
-
-const toDouble: Coercion = (value) => (typeof value === 'bigint' ? Number(value) : value);

@@ -195,19 +195,12 @@ function traversedDeeply(value: unknown): number {
 }
 
 const once: CallCost = (value) => traversal(sizeOf(value));
-const twice: CallCost = (value) => traversal(2 * sizeOf(value));
-const deeply: CallCost = (value) => traversedDeeply(value);
 const smaller: CallCost = (left, right) => traversal(Math.min(sizeOf(left), sizeOf(right)));
-const equal: CallCost = (left, right) => (isOpaque(left) ? 1 : smaller(left, right));
-const affix: CallCost = (_text, part) => traversal(sizeOf(part));
-const both: CallCost = (left, right) => traversal(sizeOf(left) + sizeOf(right));
 const matched = (text: unknown, steps: number): number => traversal(1 + sizeOf(text)) * steps;
 const pattern: CallCost = (text, expression) => matched(text, Math.ceil(sizeOf(expression) * 0.25));
 const searched: CallCost = (text, part) => traversal(sizeOf(text)) * traversal(sizeOf(part));
-const product: CallCost = (left, right) => 1 + sizeOf(left) * sizeOf(right);
 
 const LIST = 11;
-const copied: CallCost = (list) => LIST + (isList(list) ? list.length : 1);
 const ranged: CallCost = (size) =>
   LIST + (typeof size === 'bigint' && 0n <= size && size <= LONGEST_RANGE ? Number(size) : 1);
 const sliced: CallCost = (list, start, end) =>
@@ -258,34 +251,34 @@ const named = (cost: CallCost, names: string): readonly (readonly [string, CallC
 /** Costs that do not depend on the types. */
 const BY_NAME: ReadonlyMap<string, CallCost> = new Map([
   ...named(() => CHECK_COST, 'check'),
-  ...named(deeply, 'isSorted sum max min indexOf lastIndexOf'),
+  ...named(traversedDeeply, 'isSorted sum max min indexOf lastIndexOf'),
   ...named(
     once,
     'url lowerAscii upperAscii substring trim strings.quote jsonpatch.escapeKey cidr isIP isCIDR quantity isQuantity semver isSemver',
   ),
-  ...named(twice, 'replace split ip.isCanonical'),
+  ...named((value) => traversal(2 * sizeOf(value)), 'replace split ip.isCanonical'),
   ...named(joined, 'join'),
   ...named(pattern, 'find findAll'),
   ...named((value) => (typeof value === 'string' ? traversal(sizeOf(value)) : 1), 'ip'),
   ...named(validated, 'validate'),
-  ...named(copied, 'reverse'),
+  ...named((list) => LIST + (isList(list) ? list.length : 1), 'reverse'),
   ...named(sliced, 'slice'),
   ...named(ranged, 'lists.range'),
   ...named(flattened, 'flatten'),
   ...named(compared, 'distinct @sortByAssociatedKeys'),
-  ...named(product, 'sets.contains sets.intersects'),
+  ...named((left, right) => 1 + sizeOf(left) * sizeOf(right), 'sets.contains sets.intersects'),
   ...named((left, right) => 1 + 2 * sizeOf(left) * sizeOf(right), 'sets.equivalent'),
-  ...named(equal, '_==_ _!=_'),
+  ...named((left, right) => (isOpaque(left) ? 1 : smaller(left, right)), '_==_ _!=_'),
   ...named(() => 0, 'or orValue'),
 ]);
 
 /** Counted only if the types select this overload. */
 const BY_OVERLOAD: ReadonlyMap<string, CallCost> = new Map([
   ...named(pattern, 'string.matches'),
-  ...named(affix, 'string.startsWith string.endsWith'),
+  ...named((_text, part) => traversal(sizeOf(part)), 'string.startsWith string.endsWith'),
   ...named(once, 'string.bytes bytes.string'),
   ...named((_item, list) => sizeOf(list), 'list.@in'),
   ...named(smaller, ['<', '<=', '>', '>='].flatMap((one) => [`string._${one}_`, `bytes._${one}_`]).join(' ')),
-  ...named(both, 'string._+_ bytes._+_'),
+  ...named((left, right) => traversal(sizeOf(left) + sizeOf(right)), 'string._+_ bytes._+_'),
   ...named(searched, 'string.contains'),
 ]);

@@ -36,8 +36,6 @@ function parseInteger(text: string, type: string, least: bigint, most: bigint): 
   return value;
 }
 
-const parseInt64 = (text: string) => parseInteger(text, 'int', LEAST_INT, MOST_INT);
-
 function parseUint64(text: string) {
   if (/^[+-]/.test(text)) throw conversionError('string', 'uint');
   return uintOf(parseInteger(text, 'uint', 0n, MOST_UINT));
@@ -109,7 +107,7 @@ export const conversions = [
   define('dyn(A): dyn', (value) => value),
   define('int(double): int', intOfDouble),
   define('int(uint): int', ({ value }) => intOf(value)),
-  define('int(string): int', parseInt64),
+  define('int(string): int', (text) => parseInteger(text, 'int', LEAST_INT, MOST_INT)),
   define('int(timestamp): int', ({ nanos }) => floorDivide(nanos, SECOND)),
   define('int(duration): int', ({ nanos }) => nanos),
   define('string(bool): string', (value) => String(value)),

@@ -112,9 +112,6 @@ export function compareQuantities(left: CelQuantity, right: CelQuantity): number
 
 const atScale = ({ value, scale }: CelQuantity, wanted: number) => value * tenTo(scale - wanted);
 
-/** The nearest double to the digits, times a power of ten, as the API server calculates it. */
-const approximate = ({ value, scale }: CelQuantity): number => Number(value) * Number(`1e${scale}`);
-
 export const quantity = [
   define('quantity(string): quantity', parseQuantity, parsing),
   define('isQuantity(string): bool', succeeds(parseQuantity), parsing),
@@ -125,7 +122,11 @@ export const quantity = [
     if (integer === undefined) throw new CelError('cannot convert value to integer');
     return integer;
   }),
-  define('<quantity>.asApproximateFloat(): double', approximate),
+  // The nearest double to the digits, times a power of ten, as the API server calculates it.
+  define(
+    '<quantity>.asApproximateFloat(): double',
+    ({ value, scale }) => Number(value) * Number(`1e${scale}`),
+  ),
   define('<quantity>.add(quantity): quantity', (self, other) => computed(addQuantities(self, other))),
   define('<quantity>.add(int): quantity', (self, other) => computed(addQuantities(self, quantityOf(other)))),
   define('<quantity>.sub(quantity): quantity', (self, other) => computed(subtractQuantities(self, other))),

@@ -50,11 +50,13 @@ async function convertByWebhook(
   const version = webhook?.reviewVersions.find((known) => known === 'v1' || known === 'v1beta1');
   if (version === undefined) throw failure('no supported conversion review versions');
 
+  // Conversion happens between storage and request, and stored objects lack a resourceVersion.
+  const stored = objects.map((object) => toJson(withMeta(object, { resourceVersion: undefined })));
   const reviewVersion = `apiextensions.k8s.io/${version}`;
   const answers = await callWebhook(webhook?.clientConfig ?? {}, {
     apiVersion: reviewVersion,
     kind: 'ConversionReview',
-    request: { uid, desiredAPIVersion: toApiVersion, objects: objects.map(asStored) },
+    request: { uid, desiredAPIVersion: toApiVersion, objects: stored },
   })
     .then((answer) => answeredObjects(answer, reviewVersion, uid))
     .catch((error: unknown) => {
@@ -71,9 +73,6 @@ async function convertByWebhook(
     return restoreMetadata(object, answer);
   });
 }
-
-/** Conversion happens between storage and request, and stored objects lack a resourceVersion. */
-const asStored = (object: ApiObject) => toJson(withMeta(object, { resourceVersion: undefined }));
 
 function answeredObjects(review: JsonObject, apiVersion: string, uid: string): JsonArray {
   const response = record(review, 'response');

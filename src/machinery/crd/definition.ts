@@ -97,7 +97,7 @@ function toVersion(version: JsonObject) {
     storage: flag(version, 'storage'),
     deprecated: flag(version, 'deprecated'),
     deprecationWarning: optionalText(version, 'deprecationWarning'),
-    schema: schema && toSchema(schema),
+    schema: schema as Schema | undefined, // `structuralProblems` found no problem in a stored definition
     hasStatus: record(subresources, 'status') !== undefined,
     scale: scale && toScale(scale),
     columns: records(version, 'additionalPrinterColumns').map(toColumn),
@@ -105,9 +105,6 @@ function toVersion(version: JsonObject) {
     selectableFields: records(version, 'selectableFields').map((entry) => text(entry, 'jsonPath')),
   };
 }
-
-/** Safe for every stored definition: `structuralProblems` found no problem in it. */
-const toSchema = (schema: JsonObject) => schema as Schema;
 
 function toScale(scale: JsonObject): NonNullable<ResourceType['scale']> {
   const labelSelectorPath = text(scale, 'labelSelectorPath');

@@ -55,7 +55,7 @@ function merged({ live, applied, force, schema, reset = [], ...writer }: Apply):
   const wanted = requestedFields(toJson(applied), reset);
   const self = managerFor(writer, 'Apply', fieldsOf(wanted, schema));
   const managers = managersBefore(live, schema, reset, writer);
-  const others = managersBeside(managers, self);
+  const others: Managers = new Map([...managers].filter(([id]) => id !== idOf(self)));
   const previous = managers.get(idOf(self));
 
   const base = live ?? { apiVersion: applied.apiVersion, kind: applied.kind, metadata: {} };
@@ -94,9 +94,6 @@ function managersBefore(
   const whole = compare({}, trackedPart(live, reset), schema);
   return changeManagers(managers, whole, { ...writer, manager: 'before-first-apply' });
 }
-
-const managersBeside = (managers: Managers, self: Manager): Managers =>
-  new Map([...managers].filter(([id]) => id !== idOf(self)));
 
 function refuseConflicts(managers: Managers, { changed }: Comparison): void {
   const conflicts = [...managers]

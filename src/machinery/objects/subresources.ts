@@ -5,7 +5,6 @@ import type { ResourceType } from '../resource-type.ts';
 
 /** In custom resources and definitions, a status write leaves metadata unchanged except managedFields. */
 const keepsMetadata = ({ custom, group }: ResourceType) => custom || group === 'apiextensions.k8s.io';
-const keepsLabels = ({ group, resource }: ResourceType) => group === 'apps' && resource === 'deployments';
 
 /** Top-level fields that the endpoint of the object or subresource leaves unchanged (GetResetFields). */
 export function resetFields(type: ResourceType, subresource: string): readonly string[] {
@@ -36,7 +35,9 @@ export function restrictToEndpoint(
       const kept = withStatusOf(live, wanted);
       if (keepsMetadata(type)) return withMeta(kept, { managedFields: wanted.metadata.managedFields });
       const written = { ...kept, metadata: wanted.metadata };
-      return keepsLabels(type) ? withMeta(written, { labels: live.metadata.labels }) : written;
+      return type.group === 'apps' && type.resource === 'deployments'
+        ? withMeta(written, { labels: live.metadata.labels })
+        : written;
     }
   }
 }

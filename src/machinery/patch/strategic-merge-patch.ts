@@ -87,7 +87,7 @@ function mergeField(
 
 function mergeListField(live: List, patch: List, deletion: boolean, field: Field): List {
   if (field.strategy !== 'merge') return patch.map(withoutNulls);
-  if (deletion && !patch.some(isJsonObject)) return withoutValues(live, patch);
+  if (deletion && !patch.some(isJsonObject)) return live.filter((value) => !patch.includes(value));
   return mergeLists(live, patch, field);
 }
 
@@ -155,8 +155,6 @@ function mergeLists(live: List, patch: List, field: Field): List {
   const { kept, changes } = obeyDirectives(live, patch, mergeKey);
   return inOrder(mergeItems(kept, changes, mergeKey, field), changes, kept, mergeKey);
 }
-
-const withoutValues = (live: List, values: List): List => live.filter((value) => !values.includes(value));
 
 /** Whether the items are objects. @throws ApiFailure if they are lists or have different types */
 function holdsObjects(lists: readonly List[]): boolean {

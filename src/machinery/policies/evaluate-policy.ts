@@ -73,12 +73,10 @@ export function evaluatePolicy(
     if (result.kind === 'exhausted') return { ...NOTHING, failures: broken([result.message]) };
     if (result.kind === 'error') auditErrors.push(...broken([result.message]));
     const value = result.kind === 'value' && typeof result.value === 'string' ? trimSpace(result.value) : '';
-    if (value !== '') annotations.push([key, cut(value)]);
+    if (value !== '') annotations.push([key, Buffer.from(value).subarray(0, LONGEST_ANNOTATION).toString()]);
   }
   return { failures, auditAnnotations: annotations, auditErrors };
 }
-
-const cut = (value: string): string => Buffer.from(value).subarray(0, LONGEST_ANNOTATION).toString();
 
 export type PolicyMatch =
   { readonly kind: 'hits' | 'misses' } | { readonly kind: 'error'; readonly messages: readonly string[] };

@@ -5,7 +5,6 @@ import { isDnsLabel, isDnsSubdomain } from '../../json/kube-object.ts';
 import type { Schema } from './schema.ts';
 
 type TextCheck = (text: string) => boolean;
-type NumberCheck = (number: number) => boolean;
 
 const like =
   (pattern: RegExp): TextCheck =>
@@ -100,7 +99,7 @@ export const TEXT_FORMATS: Readonly<Record<string, TextCheck>> = {
 };
 
 /** The number formats that the API server checks. Before 1.36, it ignored them. */
-export const NUMBER_FORMATS: Readonly<Record<string, NumberCheck>> = {
+export const NUMBER_FORMATS: Readonly<Record<string, (number: number) => boolean>> = {
   int32: (number) => number >= -(2 ** 31) && number < 2 ** 31,
   int64: (number) => number >= -(2 ** 63) && number < 2 ** 63,
   float: (number) => Number.isFinite(Math.fround(number)),

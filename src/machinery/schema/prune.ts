@@ -40,7 +40,8 @@ function pruneObject(
   const embedded = schema?.['x-kubernetes-embedded-resource'] === true;
   return changeFields(object, (value, key) => {
     if (embedded && (key === 'apiVersion' || key === 'kind')) return value;
-    const known = schema !== undefined && isKnown(schema, key);
+    const known =
+      schema !== undefined && (property(schema, key) ?? schema.additionalProperties) !== undefined;
     if (!known && !(embedded && key === 'metadata')) {
       if (preserves) return value;
       unknown.push(key);
@@ -50,9 +51,6 @@ function pruneObject(
     return within(key, unknown, () => pruneValue(value, child, false, unknown));
   });
 }
-
-const isKnown = (schema: Schema, key: string) =>
-  property(schema, key) !== undefined || schema.additionalProperties !== undefined;
 
 /** Runs `work` and prefixes the paths that it found with `step`. Paths are built only when a field is unknown. */
 function within<T>(step: string, unknown: Unknown, work: () => T): T {

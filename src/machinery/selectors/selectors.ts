@@ -34,7 +34,7 @@ export function parseFieldSelector(
   fields: Readonly<Record<string, (object: ApiObject) => string>>,
   custom = false,
 ): (object: ApiObject) => boolean {
-  const terms = splitTerms(text)
+  const terms = (text.match(/(?:\\.|[^\\,]|\\$)+/gs) ?? [])
     .filter((term) => term !== '')
     .map((term) => {
       const [, label = '', operator = '', escaped = ''] = TERM.exec(term) ?? [];
@@ -62,8 +62,6 @@ const unknownField = (label: string, general: boolean) =>
 
 /** The first operator splits the term; `!=` and `==` take precedence over the `=` in them. */
 const TERM = /^(.*?)(!=|==|=)(.*)$/s;
-
-const splitTerms = (text: string) => text.match(/(?:\\.|[^\\,]|\\$)+/gs) ?? [];
 
 /** In a value, `\`, `,` and `=` are escaped with a backslash. */
 function unescape(value: string): string {

@@ -27,8 +27,6 @@ const toDuration = compileCel('duration(text)', ['text']);
 
 const toTimestamp = compileCel('timestamp(text)', ['text']);
 
-const toBytes = (text: string) => new Uint8Array(Buffer.from(text, 'base64'));
-
 /** The value as `self` of the rules at its schema. */
 function celSelf(value: JsonValue, schema: Schema): unknown {
   if (value === null) return null;
@@ -66,7 +64,7 @@ function celText(text: string, { type, format }: Schema): unknown {
   if (type !== 'string') return text;
   switch (format) {
     case 'byte':
-      return toBytes(text);
+      return new Uint8Array(Buffer.from(text, 'base64'));
     case 'duration':
       return toDuration.run({ text });
     case 'date':
