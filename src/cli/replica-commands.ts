@@ -156,16 +156,16 @@ function toOption(name: SettingName): Option {
   const shown = fallback === undefined ? '' : ` (default: ${fallback})`;
   const variable = environmentName(name);
   const text = `${description}${shown}${variable === undefined ? '' : ` [${variable}]`}`;
-  if (name === 'without') return new Option(`--${name} <value>`, text).argParser(joined);
+  // Each component of deploy/ that omits a part adds another flag.
+  if (name === 'without')
+    return new Option(`--${name} <value>`, text).argParser((value, previous: string | undefined) =>
+      previous === undefined ? value : `${previous},${value}`,
+    );
   const short = name === 'namespace' ? '-n, ' : '';
   return bare === undefined
     ? new Option(`${short}--${name} <value>`, text)
     : new Option(`--${name} [value]`, text).preset(bare);
 }
-
-/** Each component of deploy/ that omits a part adds another flag. */
-const joined = (value: string, previous: string | undefined): string =>
-  previous === undefined ? value : `${previous},${value}`;
 
 const flagsOf = (options: Options): Source =>
   Object.fromEntries(

@@ -6,12 +6,10 @@ import { webhook as runWebhook } from '../processes/webhook.ts';
 import { runDevSession } from './dev/dev-session.ts';
 import { createStatusPage } from './inspect/page/status-page.ts';
 
-type Options = Omit<ServeOptions, 'statusPage' | 'devSession'>;
-
 type Processes = {
   readonly [Name in 'webhook' | 'controllers' | 'serve']: (
     config: ConfigOf<Name>,
-    options: Options,
+    options: Omit<ServeOptions, 'statusPage' | 'devSession'>,
   ) => Promise<void>;
 };
 

@@ -96,15 +96,14 @@ export function createLocate(text: string, index: number): Locate {
   return (field, place) => {
     const { documents, spotAt } = parseYamlDocuments(text);
     const document = documents[index]?.node;
-    const node = document === undefined ? undefined : nodeAt(document, keysOf(field));
+    const node =
+      document === undefined ? undefined : nodeAt(document, tryParsePath(field)?.concrete?.keys ?? []);
     const [start, end] = node?.range ?? [];
     if (start === undefined || end === undefined) return undefined;
     if (place === undefined || !isScalar(node) || node.value !== place.expression) return spotAt(start);
     return spotAt(offsetIn(text, start, end, place));
   };
 }
-
-const keysOf = (field: string) => tryParsePath(field)?.concrete?.keys ?? [];
 
 function nodeAt(document: Document.Parsed, keys: Path): Node | undefined {
   const shown = stepsTo(document, keys).map(({ node, start }, depth) =>

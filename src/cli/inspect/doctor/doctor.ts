@@ -31,11 +31,8 @@ export async function doctor({ output, ...flags }: DoctorFlags): Promise<0 | 1> 
   );
   const findings = runChecks(readings);
   await print(formatFindings(findings, output, hasColours()));
-  return exitCodeOf(findings);
+  return findings.some(({ severity }) => severity === 'problem' || severity === 'unknown') ? 1 : 0;
 }
-
-const exitCodeOf = (findings: readonly Pick<Finding, 'severity'>[]): 0 | 1 =>
-  findings.some(({ severity }) => severity === 'problem' || severity === 'unknown') ? 1 : 0;
 
 /** Ordered by dependency: an early problem often causes the later ones. */
 const CHECKS: Readonly<Record<string, (readings: InstallationReadings) => Results>> = {

@@ -6,7 +6,7 @@ import { counted } from '../../../json/counted.ts';
 import { groupResourceName } from '../../../json/kube-object.ts';
 
 export function referencesSection(policies: readonly AdmissionPolicy[]): Html {
-  const references = policies.flatMap(referencesOf).toSorted(byKinds);
+  const references = policies.flatMap(referencesOf).toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
   const rows = references.map((one) => ({
     cells: [
       `${one.policy}: ${one.reference}`,
@@ -31,8 +31,6 @@ export function referencesSection(policies: readonly AdmissionPolicy[]): Html {
 
 const HEADINGS = ['Reference', 'From', 'To', 'On deletion', 'Guarantee', 'Violations'];
 
-const byKinds = (a: KindReference, b: KindReference): number => (keyOf(a) < keyOf(b) ? -1 : 1);
-
 const keyOf = ({ from, to, policy, reference }: KindReference): string =>
   [from, to, policy, reference].join(' ');
 
@@ -43,8 +41,6 @@ const MARGIN = 14;
 /** The table is easier to read than a larger graph. */
 const MOST_KINDS = 60;
 const MOST_LANES = 8;
-
-type Arc = ReturnType<typeof placeArcs>[number];
 
 function referencesPicture(references: readonly KindReference[]): Html | undefined {
   const kinds = orderKinds(references);
@@ -77,7 +73,7 @@ function referencesPicture(references: readonly KindReference[]): Html | undefin
 
 const middle = (row: number): number => row * ROW + ROW / 2 + 4;
 
-function drawArc({ from, to, references, lane }: Arc, left: number): Html {
+function drawArc({ from, to, references, lane }: ReturnType<typeof placeArcs>[number], left: number): Html {
   const x = left - (lane + 1) * LANE + 6;
   const shift = from === to ? 8 : 0;
   const [begin, end] = [middle(from) - shift, middle(to) + shift];

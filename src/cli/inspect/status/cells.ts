@@ -162,11 +162,6 @@ export function age(time: string | undefined, now: Date): string {
 export const minute = (time: string | undefined): string =>
   time === undefined ? '–' : time.replace(/T(\d\d:\d\d).*$/, ' $1Z');
 
-interface Lifetime {
-  readonly from: Date;
-  readonly to: Date;
-}
-
 export function timeScale(...times: readonly [Date, ...Date[]]) {
   const start = Math.min(...times.map(Number));
   const end = Math.max(...times.map(Number));
@@ -177,7 +172,7 @@ export function timeScale(...times: readonly [Date, ...Date[]]) {
 
 /** Bars with one time scale, and a mark at the current time. @param width in characters, at least 2 */
 export function timeLine(
-  lifetimes: readonly (Lifetime & { readonly stroke: string })[],
+  lifetimes: readonly { readonly from: Date; readonly to: Date; readonly stroke: string }[],
   now: Date,
   width: number,
 ) {

@@ -161,7 +161,9 @@ export function suitesJunit(suites: readonly SuiteResult[]): readonly JunitSuite
   return suites.map(({ file, results }) => ({
     name: file,
     cases: results.map(({ test, reviewed, mismatches }): JunitCase => {
-      const [message, ...further] = mismatches.map(describe);
+      const [message, ...further] = mismatches.map(
+        ({ what, expected, received }) => `${what}: expected ${expected}, received ${received}`,
+      );
       const details = [message, ...further, `at ${file}:${test.line}`].join('\n');
       return {
         name: test.name,
@@ -173,6 +175,3 @@ export function suitesJunit(suites: readonly SuiteResult[]): readonly JunitSuite
     }),
   }));
 }
-
-const describe = ({ what, expected, received }: Mismatch): string =>
-  `${what}: expected ${expected}, received ${received}`;

@@ -166,10 +166,9 @@ function namesOf(object: JsonObject): readonly string[] {
 export type SuiteResult = Awaited<ReturnType<typeof runSuite>>;
 
 interface SuitesContext extends Omit<ReviewContext, 'handlers'> {
-  readonly openHandlers: OpenHandlers | undefined;
+  readonly openHandlers:
+    ((source: string | undefined, from: string) => Promise<readonly LoadedHandler[]>) | undefined;
 }
-
-type OpenHandlers = (source: string | undefined, from: string) => Promise<readonly LoadedHandler[]>;
 
 export async function runSuites(
   paths: readonly string[],
@@ -239,8 +238,6 @@ async function runSuite(
   return { file, results, notes: notes.map((note) => `${file}: ${note}`) };
 }
 
-type ExpectedDecision = (typeof DECISIONS)[number];
-
 const DECISIONS = ['allow', 'warn', 'deny', 'unchecked'] as const;
 
 type ReadExpectation = NonNullable<ReturnType<typeof readExpectation>>;
@@ -307,7 +304,7 @@ export interface Mismatch {
   readonly received: string;
 }
 
-const DECISION: Readonly<Record<Verdict, ExpectedDecision>> = {
+const DECISION: Readonly<Record<Verdict, (typeof DECISIONS)[number]>> = {
   allowed: 'allow',
   warned: 'warn',
   denied: 'deny',

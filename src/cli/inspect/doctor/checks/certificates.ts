@@ -136,7 +136,10 @@ function claims({ kind, metadata }: Managed): Results {
 /** Gatehouse doesn't inject bundles into Secrets and Services. */
 function writers({ kind, metadata }: Managed): Results {
   const others = (metadata.managedFields ?? [])
-    .filter(({ manager = '', fieldsV1 = {} }) => !isGatehouse(manager) && holdsBundle(fieldsV1))
+    .filter(
+      ({ manager = '', fieldsV1 = {} }) =>
+        !['gatehouse', INJECTION_MANAGER].includes(manager) && holdsBundle(fieldsV1),
+    )
     .map(({ manager = '' }) => `"${manager}"`);
   if (others.length === 0 || kind === 'Secret' || kind === 'Service') return [];
   return problem(
@@ -145,8 +148,6 @@ function writers({ kind, metadata }: Managed): Results {
       `kubectl get ${commandPlace(kind, metadata)} -o yaml --show-managed-fields`,
   );
 }
-
-const isGatehouse = (manager: string): boolean => manager === 'gatehouse' || manager === INJECTION_MANAGER;
 
 function holdsBundle(fields: FieldSet): boolean {
   return Object.entries(fields).some(([key, below]) => key === 'f:caBundle' || holdsBundle(below));

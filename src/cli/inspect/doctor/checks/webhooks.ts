@@ -76,11 +76,8 @@ export const checkReach = (readings: InstallationReadings): Results =>
     }
   });
 
-/** The API server quotes the URL, which contains the word `timeout`. */
-const withoutUrl = (message: string): string => message.replaceAll(/"https?:[^"]*"/g, '');
-
 function adviceFor(message: string, readings: InstallationReadings): string {
-  const cause = withoutUrl(message);
+  const cause = message.replaceAll(/"https?:[^"]*"/g, ''); // the URL contains the word `timeout`
   if (/x509:|tls: /.test(cause)) return 'see the check ca-bundle';
   if (/service "[^"]*" not found/.test(cause)) return APPLY_MANIFESTS;
   if (/connection refused|no endpoints available|connection reset|EOF/.test(cause))
@@ -153,11 +150,11 @@ export function checkDevSession(readings: InstallationReadings): Results {
     devSessionOf(live ?? {}, readings.now),
   );
   // A session usually owns both configurations and renews them one after the other: report it once.
-  const bySession = new Map(states.map((state) => [`${state.kind} ${sessionOf(state)?.id ?? ''}`, state]));
+  const bySession = new Map(
+    states.map((state) => [`${state.kind} ${state.kind === 'none' ? '' : (state.session?.id ?? '')}`, state]),
+  );
   return [...bySession.values()].flatMap((state) => judge(state, readings));
 }
-
-const sessionOf = (state: DevSessionState) => (state.kind === 'none' ? undefined : state.session);
 
 function judge(state: DevSessionState, { namespace, now }: InstallationReadings): Results {
   switch (state.kind) {

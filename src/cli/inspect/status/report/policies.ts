@@ -7,8 +7,6 @@ import type { ClusterReadings } from '../../read-cluster/read-cluster.ts';
 
 export type PolicyRow = ReturnType<typeof rowOf>;
 
-type ConditionStatus = 'True' | 'False' | 'Unknown';
-
 export function admissionPoliciesPart(
   policies: Reading<readonly AdmissionPolicy[]>,
 ): Judged<Listing<PolicyRow>> {
@@ -59,7 +57,7 @@ function rowOf(policy: AdmissionPolicy) {
 export function conditionOf(
   { metadata, status }: AdmissionPolicy,
   type: string,
-): { readonly status: ConditionStatus; readonly message: string } {
+): { readonly status: 'True' | 'False' | 'Unknown'; readonly message: string } {
   const condition = status?.conditions?.find((one) => one.type === type);
   const { generation } = metadata;
   if (condition === undefined || (condition.observedGeneration ?? generation) !== generation)
