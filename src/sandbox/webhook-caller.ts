@@ -12,8 +12,6 @@ const SERVICES = { group: '', resource: 'services' };
 /** How long kube-apiserver keeps an idle connection, in milliseconds. */
 const IDLE_MS = 90_000;
 
-type Target = ReturnType<typeof targetOf>;
-
 /** Calls webhooks like kube-apiserver: HTTP/1.1 over TLS, verified against the caBundle and the Service's name. */
 export function createWebhookCaller(storage: Storage): {
   readonly call: CallWebhook;
@@ -105,7 +103,7 @@ interface Reply {
 }
 
 function post(
-  target: Target,
+  target: ReturnType<typeof targetOf>,
   agent: Agent,
   body: string,
   signal: AbortSignal,

@@ -32,7 +32,7 @@ export function withFormerRoots(
 ): { readonly state: BundleState; readonly roots: readonly KnownRoot[] } {
   if (state.kind !== 'bundle') return { state, roots: before };
   const held = splitCertificates(state.pem);
-  const given = held.map((certificate): KnownRoot => ({ der: derOf(certificate) }));
+  const given = held.map((certificate): KnownRoot => ({ der: certificate.raw.toString('base64') }));
   let room = MAX_BUNDLE_BYTES - state.pem.length;
   const isOurs = held.some((certificate) => ours.includes(toCertificatePem([certificate])));
   const former = (isOurs ? [] : before)
@@ -50,7 +50,6 @@ export function withFormerRoots(
   return { state: { kind: 'bundle', pem, until: new Date(Math.min(...roots.map(endOf))) }, roots };
 }
 
-const derOf = ({ raw }: X509Certificate): string => raw.toString('base64');
 const certificateOf = ({ der }: KnownRoot) => new X509Certificate(Buffer.from(der, 'base64'));
 
 function endOf(root: KnownRoot): number {

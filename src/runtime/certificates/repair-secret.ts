@@ -49,7 +49,7 @@ import {
   type ServingCertTask,
 } from './serving-cert-task.ts';
 
-type Repaired =
+export type RepairResult = { readonly missing?: Refusal | undefined } & (
   | {
       readonly kind: 'issued';
       readonly reason: IssueReason;
@@ -59,9 +59,8 @@ type Repaired =
     }
   /** `updated`: its marks, chain, bundle or outputs; the leaf and the key have not changed. */
   | { readonly kind: 'updated' | 'unchanged'; readonly plan: ServingCertPlan; readonly secret: Secret }
-  | { readonly kind: 'refused'; readonly refusal: Refusal };
-
-export type RepairResult = Repaired & { readonly missing?: Refusal | undefined };
+  | { readonly kind: 'refused'; readonly refusal: Refusal }
+);
 
 /** @param isAbsent the store lacks this Secret: a create first saves a read. @throws {WriteRefused} */
 export async function repairSecret(task: ServingCertTask, isAbsent: boolean): Promise<RepairResult> {
@@ -84,21 +83,17 @@ export async function repairSecret(task: ServingCertTask, isAbsent: boolean): Pr
     case 'wrong-type':
     case 'immutable':
     case 'foreign':
-      if (standing !== 'foreign' && isTerminating(live)) return terminating(live);
-      if (standing !== 'foreign' && request.replaceSecret && markedService(live) === identity.name)
-        return await recreate(live, task);
+      if (standing !== 'foreign' && live.metadata?.deletionTimestamp !== undefined) return terminating(live);
+      if (standing !== 'foreign' && request.replaceSecret && markedService(live) === identity.name) {
+        await deleteSecret(live, task);
+        return (await createMissing(task)) ?? terminating(live);
+      }
       return refused({ kind: standing });
     case 'taken':
       return refused({ kind: 'taken', by: markedService(live) ?? '' });
   }
 }
 
-async function recreate(live: Secret, task: ServingCertTask): Promise<RepairResult> {
-  await deleteSecret(live, task);
-  return (await createMissing(task)) ?? terminating(live);
-}
-
-const isTerminating = ({ metadata }: Secret): boolean => metadata?.deletionTimestamp !== undefined;
 const refused = (refusal: Refusal): RepairResult => ({ kind: 'refused', refusal });
 
 const terminating = ({ metadata }: Secret): RepairResult =>
@@ -158,7 +153,7 @@ const partOf = (refused: PartlyWritten<Secret>['refused']): Refusal | undefined 
 
 function issued(
   reason: IssueReason,
-  made: Issued,
+  made: Awaited<ReturnType<typeof issue>>,
   { object: written, refused: part }: PartlyWritten<Secret>,
   { now }: ServingCertTask,
 ): RepairResult {
@@ -166,8 +161,6 @@ function issued(
   const recheckAt = isKept ? made.recheckAt : new Date(now.getTime() + REFUSED_RECHECK_MS);
   return { kind: 'issued', reason, secret: written, missing: made.missing ?? partOf(part), recheckAt };
 }
-
-type Issued = Awaited<ReturnType<typeof issue>>;
 
 async function issue(existing: Secret | undefined, task: ServingCertTask) {
   const { identity, request, authority, signing, now } = task;

@@ -121,7 +121,7 @@ async function reconcileTask(task: ServingCertTask): Promise<ReconcileResult> {
   const facts = stored === undefined ? undefined : inventory.factsOf(stored, task.authority);
   const plan = planOf(facts, task);
   if (stored !== undefined && isSettled(stored, task, plan)) {
-    settle(task);
+    task.pacer.forget(task.key);
     const calmAt = contended.contendedUntil(task.key, task.now);
     if (calmAt === undefined && knownOf(task).part === undefined) task.reminders.clear(task.key);
     const answered = await annotateSigned(task);
@@ -186,7 +186,7 @@ async function repair(
     return await refuse(task, refusal);
   }
   known.isUnseen = !hasLabel(done.secret);
-  settle(task);
+  task.pacer.forget(task.key);
   const { missing } = done;
   const until = new Date(task.now.getTime() + PART_RECHECK_MS);
   known.part = missing?.kind === 'part' ? { fields: missing.fields, until } : undefined;
@@ -246,10 +246,6 @@ async function refuse(task: ServingCertTask, refusal: Refusal) {
   if (isReported && task.request.via === 'openshift')
     await annotate(task.service, { kind: 'failed', message }, task);
   return requeueIn(REFUSED_RECHECK_MS, task.now);
-}
-
-function settle(task: ServingCertTask): void {
-  task.pacer.forget(task.key);
 }
 
 function recheck(plan: ServingCertPlan, task: ServingCertTask, calmAt?: Date): ReconcileResult {

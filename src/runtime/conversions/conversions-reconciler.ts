@@ -61,7 +61,7 @@ function judge(
   const target = targetOf(policy);
   const name = groupResourceName(target);
   const definition = read.kind === 'read' ? read.definition : undefined;
-  const state = { generation: generationOf(policy), target, definition };
+  const state = { generation: policy.metadata.generation ?? 0, target, definition };
   const rival = rivalOf(policy, options);
   if (rival !== undefined) {
     const message = `${name} is converted by ${rival} already: delete one of the two`;
@@ -147,8 +147,6 @@ function report(name: string, { generation, inForce, problem }: ConversionState,
     );
   }
 }
-
-const generationOf = ({ metadata }: ConversionPolicy): number => metadata.generation ?? 0;
 
 export interface ConversionState extends CompiledState<CompiledConversion> {
   readonly target: GroupResource;

@@ -90,16 +90,12 @@ function grantProblem(
   namespace: string,
   wanted: readonly PolicyRule[],
 ): string | undefined {
-  const notHeld = missingRules(authorizer.rulesFor(user, namespace), wanted);
+  const held = authorizer.rulesFor(user, namespace);
+  const notHeld = wanted.flatMap(breakDown).filter((atom) => !held.some((rule) => covers(rule, atom)));
   if (notHeld.length === 0) return undefined;
   const who = `user ${JSON.stringify(user.username)} (groups=${goList(user.groups)})`;
   const lines = new Set(notHeld.map(describe));
   return `${who} is attempting to grant RBAC permissions not currently held:\n${[...lines].sort().join('\n')}`;
-}
-
-/** The permissions in `wanted` but not in `held`, as rules with one verb and one resource or path (policy_comparator.go). */
-function missingRules(held: readonly PolicyRule[], wanted: readonly PolicyRule[]): readonly PolicyRule[] {
-  return wanted.flatMap(breakDown).filter((atom) => !held.some((rule) => covers(rule, atom)));
 }
 
 const NOTHING = { apiGroups: [], resources: [], resourceNames: [], nonResourceURLs: [] };

@@ -114,7 +114,6 @@ const placeOf = (resource: string): Place => ({ group: RBAC_GROUP, resource });
 /** A RoleBinding, or a ClusterRoleBinding if the namespace is empty. */
 type Binding = ReturnType<typeof bindingOf>;
 type RoleRef = Binding['roleRef'];
-type Subject = Binding['subjects'][number];
 
 /** Caches the bindings of each namespace ('' for cluster-wide) until one of them changes. */
 function bindingCache({ list, watchAll }: Pick<Storage, 'list' | 'watchAll'>) {
@@ -154,7 +153,7 @@ export function bindingOf(object: ApiObject) {
   };
 }
 
-function isSubject(user: UserInfo, subject: Subject): boolean {
+function isSubject(user: UserInfo, subject: Binding['subjects'][number]): boolean {
   switch (subject.kind) {
     case 'User':
       return user.username === subject.name;

@@ -67,7 +67,10 @@ export function startGarbageCollector(api: Api, onError: (error: unknown) => voi
     graph.observe(place, event);
     if (event.type === 'DELETED') {
       for (const dependent of graph.dependentsOf(uid)) add(dependent.object.metadata.uid ?? '');
-    } else if (object.metadata.ownerReferences !== undefined || isMarked(object)) {
+    } else if (
+      object.metadata.ownerReferences !== undefined ||
+      object.metadata.deletionTimestamp !== undefined
+    ) {
       add(uid);
     }
     for (const owner of [...ownersOf(object), ...(previous === undefined ? [] : ownersOf(previous))]) {
@@ -92,8 +95,6 @@ export function startGarbageCollector(api: Api, onError: (error: unknown) => voi
 /** Events expire soon; upstream ignores them too. */
 const isEvent = ({ group, resource }: Place) =>
   resource === 'events' && (group === '' || group === 'events.k8s.io');
-
-const isMarked = ({ metadata }: ApiObject) => metadata.deletionTimestamp !== undefined;
 
 /** An owner reference applies within the namespace of its dependent. */
 function ownerState(

@@ -89,13 +89,11 @@ function planOf(query: URLSearchParams) {
   return { initial, bookmarksInitial: initialWanted === 'true' && bookmarks, bookmarks, from };
 }
 
-type Delivery = ReturnType<typeof inOrder>;
-
 /** An object that starts or stops matching the selector is ADDED or DELETED for this watcher. */
 function forward(
   { type, object, previous }: StoredEvent,
   wants: (object: ApiObject | undefined) => boolean,
-  deliver: Delivery,
+  deliver: ReturnType<typeof inOrder>,
 ): void {
   const is = type !== 'DELETED' && wants(object);
   const was = type === 'DELETED' ? wants(previous ?? object) : wants(previous);
