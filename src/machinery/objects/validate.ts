@@ -5,7 +5,7 @@ import type { ResourceType } from '../resource-type.ts';
 import { wholeSchema } from '../schema/object-meta.ts';
 import { checkRules, rulesSkipped } from '../schema/rules/rules.ts';
 import { validateSchema } from '../schema/validate.ts';
-import { labelKeyProblems } from '../../json/name-problems.ts';
+import { labelKeyProblems, labelValueProblems } from '../../json/name-problems.ts';
 import { subdomainProblem } from '../name-problems.ts';
 import {
   forbiddenValue,
@@ -16,7 +16,6 @@ import {
   tooLong,
   when,
 } from '../schema/causes.ts';
-import { labelProblems } from '../selectors/label-selector.ts';
 
 /** Go decodes an empty string as zero bytes, and null as a list without items. Custom resources reject both. */
 const NOTHING_IN_GO = /must be of type (?:byte: ""|array: "null")$/;
@@ -224,4 +223,11 @@ function metadataUpdateProblems(
       ),
     ),
   ];
+}
+
+function labelProblems(labels: Readonly<Record<string, string>>, field: string): readonly Cause[] {
+  return Object.entries(labels).flatMap(([key, value]) => [
+    ...invalidValues(field, key, labelKeyProblems(key)),
+    ...invalidValues(field, value, labelValueProblems(value)),
+  ]);
 }

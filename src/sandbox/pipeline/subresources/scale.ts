@@ -3,9 +3,8 @@ import { ofJson, toJson, withMeta, type ApiObject } from '../../../machinery/api
 import { mediaTypeIn, objectBody, parseBody, unknownFormat } from '../../http/content-type.ts';
 import { internalError, invalid, methodNotAllowed } from '../../../machinery/failure.ts';
 import { builtInKind } from '../../../machinery/kinds/built-in-kind.ts';
-import { record, section, spec, value } from '../../../machinery/fields.ts';
+import { record, records, section, spec, stringMap, text, texts, value } from '../../../machinery/fields.ts';
 import { INT32, object, STRING } from '../../../machinery/kinds/schema-builders.ts';
-import { shownSelector } from '../../../machinery/selectors/label-selector.ts';
 import { applyJsonPatch, applyMergePatch } from '../../../machinery/patch/json-patch.ts';
 import type { ResourceType } from '../../../machinery/resource-type.ts';
 import { invalidValue } from '../../../machinery/schema/causes.ts';
@@ -123,6 +122,28 @@ function scaleOf(whole: ApiObject, type: Scaled): ApiObject {
 function selectorOf(whole: ApiObject, { custom, scale }: Scaled): string {
   if (!custom) return shownSelector(section(whole, 'spec', 'selector'));
   return scale.labelSelectorPath === undefined ? '' : textIn(whole, ...keysOf(scale.labelSelectorPath));
+}
+
+/** A LabelSelector as text: `a=b,c in (d,e),!f`; `<none>` if it is empty. */
+function shownSelector(selector: JsonObject): string {
+  const labels = Object.entries(stringMap(selector, 'matchLabels')).map(([key, value]) => `${key}=${value}`);
+  const expressions = records(selector, 'matchExpressions').map(shownExpression);
+  return [...labels, ...expressions].sort().join(',') || '<none>';
+}
+
+function shownExpression(expression: JsonObject): string {
+  const key = text(expression, 'key');
+  const values = `(${texts(expression, 'values').toSorted().join(',')})`;
+  switch (text(expression, 'operator')) {
+    case 'In':
+      return `${key} in ${values}`;
+    case 'NotIn':
+      return `${key} notin ${values}`;
+    case 'DoesNotExist':
+      return `!${key}`;
+    default:
+      return key;
+  }
 }
 
 /** @throws ApiFailure 422 for a negative number */
