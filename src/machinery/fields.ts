@@ -51,7 +51,6 @@ export function number(parent: object, key: string): number | undefined {
   return typeof found === 'number' ? found : undefined;
 }
 
-/** Whether it is a list or an object without content. */
 export const isEmpty = (found: JsonValue): boolean =>
   typeof found === 'object' && found !== null && Object.keys(found).length === 0;
 

@@ -147,7 +147,6 @@ interface Branch {
 
 type Tree = Omit<ReturnType<typeof walk>, 'cut'>;
 
-/** The limit of shown objects. */
 export const MOST_BRANCHES = 10_000;
 
 export function walk(graph: RefsGraph, object: ObjectRef, depth: number) {

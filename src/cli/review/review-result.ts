@@ -1,4 +1,3 @@
-/** The result of the review of one object. */
 import type { AuditAnnotations, Cause, Decision } from '../../admission/review/decision.ts';
 import type { JsonObject } from '../../json/json.ts';
 import { objectKey } from '../../json/kube-object.ts';

@@ -1,4 +1,3 @@
-/** The objects that the tour of the sandbox creates. */
 import type { Condition, KubeObject } from '../../json/kube-object.ts';
 import type { Resource } from '../../kube/object.ts';
 

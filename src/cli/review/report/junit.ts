@@ -1,5 +1,3 @@
-/** JUnit XML for CI systems. */
-
 export interface JunitCase {
   readonly name: string;
   readonly className: string;

@@ -1,4 +1,3 @@
-/** The AdmissionPolicies and handlers of the report. */
 import type { AdmissionPolicy } from '../../../../api/admission-policy.ts';
 import { unreadOf, valueOf, type Judged, type Listing, type Reading } from '../../read-cluster/reading.ts';
 import { handlerOfEntry } from '../../../../admission/handlers/compile-handler.ts';
