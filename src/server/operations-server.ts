@@ -18,11 +18,6 @@ export const OPERATIONS_LIMITS = {
   stalledMs: 60_000,
 };
 
-interface Format {
-  readonly contentType: string;
-  readonly text: () => Promise<string>;
-}
-
 export function buildOperationsServer(
   live: HealthChecks,
   ready: HealthChecks,
@@ -55,7 +50,7 @@ export function buildOperationsServer(
       return report.ok && verbose === undefined ? 'ok' : report.text;
     });
   const texts = memoizeAsync(
-    ({ text }: Format) => text(),
+    ({ text }: { readonly contentType: string; readonly text: () => Promise<string> }) => text(),
     ({ contentType }) => contentType,
     { now: () => performance.now(), ttlMs: Infinity, ttlOf: () => 0 },
   );

@@ -341,14 +341,9 @@ function entriesOf(value: unknown): readonly (readonly [unknown, unknown])[] {
   return mapKeys(value).map((key) => [key, mapGet(value, key)]);
 }
 
-interface Keyed {
-  readonly items: unknown[];
-  readonly keys: unknown[];
-}
-
 const SORT_COST = 13;
 
-const sorted = (body: Step): Fold<Keyed> => ({
+const sorted = (body: Step): Fold<{ readonly items: unknown[]; readonly keys: unknown[] }> => ({
   start: () => ({ items: [], keys: [] }),
   visit: (frame, { items, keys }, item) => {
     spend(frame, APPEND_COST);

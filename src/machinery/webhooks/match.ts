@@ -33,15 +33,10 @@ export const REVIEWS: Readonly<Record<string, readonly string[]>> = {
 
 export type Criteria = Pick<Hook, 'rules' | 'namespaceSelector' | 'objectSelector' | 'exact'>;
 
-interface World {
-  readonly registry: ResourceRegistry;
-  readonly storage: Storage;
-}
-
 export function matchingType(
   criteria: Criteria,
   attributes: AdmissionAttributes,
-  { registry, storage }: World,
+  { registry, storage }: { readonly registry: ResourceRegistry; readonly storage: Storage },
 ): ResourceType | undefined {
   return selectsNamespace(criteria, attributes, storage) && selectsObject(criteria, attributes)
     ? typeInRules(criteria, attributes, registry)

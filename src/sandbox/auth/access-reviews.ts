@@ -6,9 +6,6 @@ import type { UserInfo } from '../../machinery/request.ts';
 import { AUDIENCE, type FindUser } from './authenticate.ts';
 import type { Attributes, Authorizer } from './rbac.ts';
 
-/** Answers a review without storing it. @throws ApiFailure 400 if the review is invalid */
-type AnswerReview = (review: ApiObject, user: UserInfo) => ApiObject;
-
 /** The function that answers each review kind of authorization.k8s.io/v1 and authentication.k8s.io/v1. */
 export function createReviews(
   { authorize, rulesFor }: Pick<Authorizer, 'authorize' | 'rulesFor'>,
@@ -27,7 +24,7 @@ export function createReviews(
     },
     SelfSubjectReview: (review, user) => withStatus(review, { userInfo: userJson(user) }),
     TokenReview: (review) => withStatus(review, tokenStatus(findUser, spec(review))),
-  } as const satisfies Record<string, AnswerReview>;
+  } as const satisfies Record<string, (review: ApiObject, user: UserInfo) => ApiObject>;
 }
 
 const withStatus = (review: ApiObject, status: JsonObject): ApiObject => ({ ...review, status });

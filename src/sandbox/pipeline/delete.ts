@@ -75,21 +75,15 @@ export async function deleteCollection(call: Call): Promise<Answer> {
   return { kind: 'list', type, page: { items: deleted, revision: api.storage.revision() } };
 }
 
-/** An object with finalizers is marked, and removed with its last finalizer. */
-interface Removal {
-  readonly kind: 'removed' | 'marked';
-  readonly object: ApiObject;
-}
-
 type RemovalOptions = Pick<DeleteOptions, 'dryRun' | 'propagationPolicy' | 'preconditions'>;
 
-/** Removes the object or marks it for deletion (registry.Store.Delete); undefined if it does not exist. */
+/** Removes the object, or marks it if it has finalizers (registry.Store.Delete); undefined if it does not exist. */
 export function removeOrMark(
   { storage, registry, now }: Pick<Api, 'storage' | 'registry' | 'now'>,
   place: Place,
   key: Key,
   { dryRun, propagationPolicy, preconditions }: RemovalOptions,
-): Removal | undefined {
+): { readonly kind: 'removed' | 'marked'; readonly object: ApiObject } | undefined {
   const live = storage.get(place, key);
   if (live === undefined) return undefined;
   checkPreconditions(place, live, preconditions);

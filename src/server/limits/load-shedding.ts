@@ -186,16 +186,15 @@ interface Reservation {
   readonly release: () => void;
 }
 
-/** Undefined when there is not enough memory. @param disconnect called when a slow sender blocks others */
-type ReserveBody = (entry: string, bytes: number, disconnect: () => void) => Reservation | undefined;
-
 /** A slower client is cut off when another one needs the memory, so that idle clients cannot block the others. */
 const SLOW_AFTER_MS = 1_000;
 
-const loopBusyMs = (): number => performance.eventLoopUtilization().active;
-
 /** @param busyMs how long the event loop has worked, without the time in which it waited */
-export function createBodyBudget(limitBytes: number, now: () => number, busyMs = loopBusyMs) {
+export function createBodyBudget(
+  limitBytes: number,
+  now: () => number,
+  busyMs = () => performance.eventLoopUtilization().active,
+) {
   const share = createFairShare(limitBytes);
   // a first guess; later work counts more than earlier
   const measured = { ms: 200, bytes: 2 ** 20, until: 0, at: -Infinity };
@@ -207,7 +206,8 @@ export function createBodyBudget(limitBytes: number, now: () => number, busyMs =
     oldest.disconnect();
     return true;
   };
-  const reserve: ReserveBody = (entry, bytes, disconnect) => {
+  /** Undefined when there is not enough memory. @param disconnect called when a slow sender blocks others */
+  const reserve = (entry: string, bytes: number, disconnect: () => void): Reservation | undefined => {
     while (share.take(entry, bytes) !== undefined) if (!evictOldest()) return undefined;
     let isHeld = true;
     const [began, since] = [busyMs(), now()];
