@@ -8,9 +8,7 @@ const compiled = new Map<string, RE2JS>();
 let steps = 0;
 
 /** Linear in the length of the text. @throws Error if the pattern is not RE2 */
-export function matches(text: string, pattern: string): boolean {
-  return compilePattern(pattern).test(text);
-}
+export const matches = (text: string, pattern: string): boolean => compilePattern(pattern).test(text);
 
 /** @throws Error if the pattern is not RE2 */
 export function compilePattern(pattern: string): RE2JS {

@@ -120,6 +120,4 @@ function read(container: Draft, key: string): JsonValue | undefined {
   return index === undefined ? undefined : container[index];
 }
 
-function indexOf(key: string): number | undefined {
-  return /^(0|[1-9]\d*)$/.test(key) ? Number(key) : undefined;
-}
+const indexOf = (key: string): number | undefined => (/^(0|[1-9]\d*)$/.test(key) ? Number(key) : undefined);

@@ -72,9 +72,7 @@ export function objectKey(meta: {
   return meta.namespace === undefined || meta.namespace === '' ? name : `${meta.namespace}/${name}`;
 }
 
-export function keyOf(object: KubeObject): ObjectKey {
-  return objectKey(object.metadata ?? {});
-}
+export const keyOf = (object: KubeObject): ObjectKey => objectKey(object.metadata ?? {});
 
 export function groupResourceName({ group, resource }: GroupResource): string {
   return group === '' ? resource : `${resource}.${group}`;
@@ -96,13 +94,9 @@ const SUBDOMAIN = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-
 const QUALIFIED_NAME = /^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/;
 
 /** A DNS label (RFC 1123): the name of a namespace, for example. */
-export function isDnsLabel(name: string): boolean {
-  return name.length <= 63 && LABEL.test(name);
-}
+export const isDnsLabel = (name: string): boolean => name.length <= 63 && LABEL.test(name);
 
-export function isDnsSubdomain(name: string): boolean {
-  return name.length <= 253 && SUBDOMAIN.test(name);
-}
+export const isDnsSubdomain = (name: string): boolean => name.length <= 253 && SUBDOMAIN.test(name);
 
 /** The key of a label or an annotation: an optional DNS prefix, a slash, a name of at most 63 characters. */
 export function isQualifiedName(name: string): boolean {
@@ -113,13 +107,9 @@ export function isQualifiedName(name: string): boolean {
 }
 
 /** The key of a label without its prefix. Keys of audit annotations of a webhook have the same form. */
-export function isSimpleName(name: string): boolean {
-  return name.length <= 63 && QUALIFIED_NAME.test(name);
-}
+export const isSimpleName = (name: string): boolean => name.length <= 63 && QUALIFIED_NAME.test(name);
 
-export function isLabelValue(value: string): boolean {
-  return value === '' || isSimpleName(value);
-}
+export const isLabelValue = (value: string): boolean => value === '' || isSimpleName(value);
 
 /** Call this before a name becomes part of a URL: a hostile name must not lead to another object. */
 export function isObjectName(target: GroupResource, name: string): boolean {

@@ -6,9 +6,7 @@ const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
 const MAX_VALUE_LENGTH = 128;
 
 /** At most `limit` characters of a text, escaped; `…` marks the cut. */
-export function shorten(text: string, limit: number): string {
-  return escape(cut(text, limit));
-}
+export const shorten = (text: string, limit: number): string => escape(cut(text, limit));
 
 /** Formats a value for a message: a string in quotes, a list as `a list`, an object as `an object`. */
 export function quote(value: unknown): string {

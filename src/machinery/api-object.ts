@@ -30,9 +30,7 @@ export interface ApiObject {
 }
 
 /** The same value as plain JSON. The cast is safe because every ApiObject comes from {@link ofJson} or from a spread of one. */
-export function toJson(object: ApiObject): JsonObject {
-  return object as unknown as JsonObject;
-}
+export const toJson = (object: ApiObject): JsonObject => object as unknown as JsonObject;
 
 /** @throws Error if apiVersion, kind or metadata is missing; the pipeline checks these first */
 export function ofJson(value: JsonValue): ApiObject {

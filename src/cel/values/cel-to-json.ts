@@ -61,6 +61,4 @@ function mapToJson(map: ReadonlyMap<unknown, unknown>): JsonValue {
 }
 
 /** Unwraps an optional: undefined for `optional.none()`. Returns other values unchanged. */
-export function valueOfOptional(result: unknown): unknown {
-  return isOptional(result) ? result.value : result;
-}
+export const valueOfOptional = (result: unknown): unknown => (isOptional(result) ? result.value : result);

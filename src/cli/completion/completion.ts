@@ -23,7 +23,6 @@ Examples:
 Exit code: 0 success, 2 wrong usage.`;
 
 type ListedCommand = ReturnType<typeof listed>;
-type Flag = ListedCommand['flags'][number];
 type CommandTree = readonly ListedCommand[];
 
 export const commandTree = (command: Command, path: string): CommandTree => [
@@ -177,7 +176,7 @@ export function fishCompletion(commands: CommandTree): string {
   );
 }
 
-function flagRule({ names, takesValue, choices }: Flag): string {
+function flagRule({ names, takesValue, choices }: ListedCommand['flags'][number]): string {
   const flags = names.map((name) => (name.startsWith('--') ? `-l ${name.slice(2)}` : `-s ${name.slice(1)}`));
   // -r: a value follows, possibly a file name; -x: one of the listed values follows.
   const value = choices.length > 0 ? [`-x -a ${quoteFish(choices.join(' '))}`] : takesValue ? ['-r'] : [];
