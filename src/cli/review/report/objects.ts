@@ -6,7 +6,7 @@ import { describeIdentity, type ReviewResult, type Verdict } from '../review-res
 import type { ReviewedObject } from '../reviewer.ts';
 import type { JunitCase, JunitSuite } from './junit.ts';
 import { formatTable, paint, type Row } from '../../terminal/output.ts';
-import type { Mismatch, SuiteResult } from '../suite/suite.ts';
+import type { SuiteResult } from '../suite/suite.ts';
 import { printable } from '../../../json/printable.ts';
 
 interface TableOptions {

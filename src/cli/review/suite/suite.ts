@@ -298,7 +298,7 @@ function annotationsOf(field: YamlField): Readonly<Record<string, string | null>
   return Object.fromEntries(entries);
 }
 
-export interface Mismatch {
+interface Mismatch {
   readonly what: string;
   readonly expected: string;
   readonly received: string;
