@@ -330,7 +330,7 @@ test.each([
   const windows = modes.map((relinkOwners, index) => named(`w${index}`, { sweep: { relinkOwners } }));
   const heldBy = windows.length === 1 ? {} : { heldBy: `w${windows.length - 1}` };
   for (const order of [windows, windows.toReversed()])
-    expect(sweepMode(named('w0'), order)).toEqual({ mode: expected, ...heldBy });
+    expect(sweepMode(named('w0'), order)).toEqual({ mode: expected, mayBlock: true, ...heldBy });
 });
 
 test('a sweep leaves the objects of other windows alone', () => {

@@ -168,6 +168,8 @@ export interface SweepMode {
   readonly mode: RelinkMode;
   /** Another window, with a stricter mode. */
   readonly heldBy?: string;
+  /** False: a user who may restore only in namespaces may have forged the record, and lacks the owners' permissions. */
+  readonly mayBlock?: boolean;
 }
 
 /** The strictest mode of all windows of the object. Objects of other windows are left to their sweeps. */
@@ -177,7 +179,8 @@ export function sweepMode({ metadata }: RestoreWindow, belongsTo: readonly Resto
   const strictnessOf = ({ spec }: RestoreWindow) => RELINK_MODES.indexOf(relinkMode(spec));
   const strictest = belongsTo.reduce((a, b) => (strictnessOf(b) > strictnessOf(a) ? b : a), own);
   const mode = relinkMode(strictest.spec);
-  return strictest === own ? { mode } : { mode, heldBy: strictest.metadata.name ?? '' };
+  const mayBlock = belongsTo.every((one) => one.spec.principals.length === 0 || isClusterWide(one));
+  return strictest === own ? { mode, mayBlock } : { mode, mayBlock, heldBy: strictest.metadata.name ?? '' };
 }
 
 /** Until the last deferred write can be stored. Writes are also deferred before the source has a window. */

@@ -9,8 +9,14 @@ import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { RestoreWindow } from '../../src/api/restore-window.ts';
 import { createNamespace, RESTORE_WINDOWS, type Cluster } from '../support/cluster.ts';
 import { seeInForce, startGatehouse } from '../support/gatehouse-cluster.ts';
-import { datacenter } from '../support/objects.ts';
-import { createOwnerScene, ownersOf, recordOf, type OwnerScene } from '../support/owner-scene.ts';
+import { datacenter, grant, restoreWindow } from '../support/objects.ts';
+import {
+  createOwnerScene,
+  ownersOf,
+  recordOf,
+  type OwnerFlags,
+  type OwnerScene,
+} from '../support/owner-scene.ts';
 import { eventually } from '../support/processes.ts';
 import {
   application,
@@ -58,9 +64,10 @@ const recorded = (
   kind: 'Application' | 'Zone',
   owner: string,
   spec = {},
+  flags: OwnerFlags = { controller: true },
 ) => {
   const ref = { apiVersion: 'restore.example.com/v1', kind, name: owner, uid: `old-${owner}` };
-  const record = JSON.stringify({ v: 1, self: name, refs: [{ ...ref, controller: true }] });
+  const record = JSON.stringify({ v: 1, self: name, refs: [{ ...ref, ...flags }] });
   return application(namespace, name, spec, { annotations: { [OWNER_RECORD_ANNOTATION]: record } });
 };
 
@@ -133,6 +140,39 @@ test('a child that is linked early is deleted with its owner, and restored again
   await seeLinked('the child', () => find('shop', 'child'));
   expect(ownersOf(await find('shop', 'child'))[0]?.uid).toBe(again.metadata?.uid);
   await scene.close('twice');
+});
+
+test('a user who may restore only in a namespace forges an owner, but the child does not block its deletion', async () => {
+  const windows = { apiGroups: ['gatehouse.dev'], resources: ['restorewindows'] };
+  const applications = { apiGroups: ['restore.example.com'], resources: ['applications'] };
+  await cluster.apply(
+    ...grant('carol', ['carol'], [{ ...windows, verbs: ['create'] }]),
+    ...grant(
+      'carol',
+      ['carol'],
+      [
+        { ...windows, verbs: ['open'] },
+        { ...applications, verbs: ['create'] },
+      ],
+      'copy',
+    ),
+  );
+  const carol = cluster.impersonate({ user: 'carol', groups: ['system:authenticated'] });
+  const match = { namespaces: { include: ['copy'] } };
+  await carol.create(RESTORE_WINDOWS, restoreWindow('carols', { principals: [{ user: 'carol' }], match }));
+  await eventually('it is open', async () => (await windowNamed('carols'))?.status?.phase === 'Open');
+  const flags = { controller: true, blockOwnerDeletion: true };
+  await carol.create(APPLICATIONS, recorded('copy', 'forged', 'Zone', 'foreign', {}, flags));
+  await cluster.admin.create(ZONES, zone('foreign'));
+  await seeLinked('the child', () => find('copy', 'forged'));
+  expect(ownersOf(await find('copy', 'forged'))).toMatchObject([
+    { name: 'foreign', blockOwnerDeletion: false },
+  ]);
+  const report = await scene.close('carols');
+  expect(report.status?.relink).toMatchObject({
+    linked: 1,
+    items: [{ result: 'Linked', message: expect.stringContaining('not for the whole cluster') as string }],
+  });
 });
 
 test('no early link for a record that a user forges, nor for an object of a window that waits for an approval', async () => {

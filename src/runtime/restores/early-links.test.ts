@@ -4,6 +4,7 @@ import { policyOf } from '../../../test/support/admission/policy.ts';
 import { encodeOwnerRecord, OWNER_RECORD_ANNOTATION } from '../../api/owner-record.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
+import { openedForCluster } from '../../restore/window.ts';
 import { createTries, earlyTask, isLinking, ownersFirst, toWaiting, type Candidate } from './early-links.ts';
 
 const KIND = {
@@ -39,6 +40,13 @@ test('a watch keeps what an object waits for, and no annotations', () => {
 test.each([
   ['without a record', restored('a', [])],
   ['in deletion', restored('a', ['b'], { deletionTimestamp: '2026-11-21T12:00:00Z' })],
+  [
+    'with more owners than a pass reads',
+    restored(
+      'a',
+      Array.from({ length: 65 }, (_, n) => `b${n}`),
+    ),
+  ],
   ['with the record of another object', restored('a', ['b'], { name: 'copy' })],
 ])('an object %s waits for nothing', (_which, object) => {
   expect(toWaiting(KIND, object, 7).awaits).toEqual([]);
@@ -66,11 +74,27 @@ test('a pass tries the objects that were left alone, those first that were tried
   tries.tried(a);
   tries.tried(b);
   tries.ended(b);
+  expect(tries.next(all)).toEqual([]); // a pass has just ended
+  time = 7_000;
   expect(namesOf(tries.next(all))).toEqual(['c', 'a']);
   const changed = candidate('b', ['owner'], { resourceVersion: '2' });
   expect(namesOf(tries.next([a, changed, c]))).toEqual(['b', 'c', 'a']);
   const many = Array.from({ length: 300 }, (_, n) => candidate(`m${n}`, ['owner']));
   expect(tries.next(many)).toHaveLength(256);
+});
+
+test('of an object that changes for hours, only the current version is remembered', () => {
+  let time = 5_000;
+  const tries = createTries(() => time);
+  for (let version = 1; version <= 100; version += 1) {
+    const [chosen] = tries.next([candidate('a', ['owner'], { resourceVersion: `${version}` })]);
+    expect(chosen?.object.metadata?.resourceVersion).toBe(`${version}`);
+    if (chosen !== undefined) tries.tried(chosen);
+    time += 10_000;
+  }
+  expect(tries.size()).toBe(1);
+  tries.next([]);
+  expect(tries.size()).toBe(0);
 });
 
 type Status = NonNullable<RestoreWindow['status']>;
@@ -114,4 +138,13 @@ test('an object is linked early only if all its windows link', () => {
     'Off',
     'Off',
   ]);
+});
+
+test('the leader blocks the deletion of no owner for a restorer who may restore only in namespaces', () => {
+  const blockingIn = (...windows: readonly RestoreWindow[]) =>
+    earlyTask(() => windows).modeOf(KIND.resource, restored('a', ['b']));
+  const all = openedForCluster(windowOf('all'));
+  expect(blockingIn(all)).toEqual({ mode: 'Link', mayBlock: true });
+  expect(blockingIn(windowOf('tenant'))).toEqual({ mode: 'Link', mayBlock: false });
+  expect(blockingIn(all, windowOf('tenant'))).toEqual({ mode: 'Link', mayBlock: false });
 });

@@ -27,6 +27,8 @@ const QUIET_MS = 5_000;
 /** Objects that a pass tries to link. */
 const MOST_TRIED = 256;
 const AT_ONCE = 8;
+/** More are left to the sweep, because each try reads all of them. An owner counts twice. */
+const MOST_AWAITED = 128;
 
 /** What a watch keeps of an object. */
 interface Waiting extends KubeObject {
@@ -49,7 +51,8 @@ export function toWaiting({ resource, governing }: Kind, object: KubeObject, see
     ...relinking.uidPlaces(governing, object).flatMap(({ ref }) => ref ?? []),
   ].flatMap((ref) => [keyIn(metadata.namespace, ref), keyIn(undefined, ref)]);
   const kept = ['name', 'namespace', 'uid', 'resourceVersion', 'creationTimestamp', 'labels'] as const;
-  const isWaiting = metadata.deletionTimestamp === undefined && awaits.length > 0;
+  const isFew = awaits.length > 0 && awaits.length <= MOST_AWAITED;
+  const isWaiting = metadata.deletionTimestamp === undefined && isFew;
   const identity = { ...pick(object, 'apiVersion', 'kind'), seenAt };
   return isWaiting
     ? { ...identity, metadata: pick(metadata, ...kept), awaits }
@@ -79,15 +82,26 @@ export function createTries(monotonic: () => number) {
   const nameOf = ({ object: { metadata } }: Candidate) =>
     `${metadata?.uid ?? ''} ${metadata?.resourceVersion ?? ''}`;
   const lastOf = (one: Candidate) => tries.get(nameOf(one)) ?? 0;
+  /** Each report changes its window, and each change of a window starts a pass. */
+  let restsUntil = 0;
   return {
-    next: (candidates: readonly Candidate[]): readonly Candidate[] =>
-      candidates
+    next: (candidates: readonly Candidate[]): readonly Candidate[] => {
+      // Objects that change often have many versions in 24 hours.
+      const names = new Set(candidates.map(nameOf));
+      for (const name of tries.keys()) if (!names.has(name)) tries.delete(name);
+      if (monotonic() < restsUntil) return [];
+      return candidates
         .filter((one) => one.object.seenAt <= monotonic() - QUIET_MS && lastOf(one) < Infinity)
         .toSorted((a, b) => lastOf(a) - lastOf(b))
-        .slice(0, MOST_TRIED),
-    tried: (one: Candidate): void => void tries.set(nameOf(one), monotonic()),
+        .slice(0, MOST_TRIED);
+    },
+    tried: (one: Candidate): void => {
+      tries.set(nameOf(one), monotonic());
+      restsUntil = monotonic() + PASS_MS;
+    },
     ended: (one: Candidate): void => void tries.set(nameOf(one), Infinity),
     clear: (): void => tries.clear(),
+    size: (): number => tries.size,
   };
 }
 
@@ -105,7 +119,8 @@ export const earlyTask = (restoring: Restoring): relinking.RelinkTask => ({
   modeOf: (resource, { metadata = {} }) => {
     const belongsTo = restoring(metadata, resource);
     const own = belongsTo.find(isLinking);
-    return { mode: own !== undefined && sweepMode(own, belongsTo).mode === 'Link' ? 'Link' : 'Off' };
+    const found = own && sweepMode(own, belongsTo);
+    return found?.mode === 'Link' ? found : { mode: 'Off' };
   },
   isRestored: (made) => restoring(made).length > 0,
 });

@@ -47,6 +47,8 @@ interface Task {
 export interface RelinkOptions {
   readonly mode: 'Link' | 'Report';
   readonly heldBy?: string | undefined;
+  /** Default: true. */
+  readonly mayBlock?: boolean;
   readonly isRestored: (made: CreationMetadata) => boolean;
 }
 
@@ -123,7 +125,7 @@ async function relink(task: Task, listed: KubeObject): Promise<readonly RelinkIt
   let progress: Progress = {
     object: listed,
     states: await readOwners(task, listed, lostOwners(listed)),
-    limits: NO_LIMITS,
+    limits: { ...NO_LIMITS, mayBlock: options.mayBlock !== false },
     verdicts: new Map(),
     trouble: '',
   };
@@ -169,7 +171,7 @@ async function verified(progress: Progress, plan: LinkPlan, task: Task): Promise
   const stale = linked.map(ownerKey).flatMap((key) => uidsReplaced(states.get(key), after.get(key)));
   return {
     ...progress,
-    verdicts: noted(progress, plan, limits.mayBlock ? undefined : withoutBlock),
+    verdicts: noted(progress, plan, limits.mayBlock ? undefined : withoutBlock(task.options)),
     states: new Map([...states, ...after]),
     limits: { ...limits, stale: new Set([...limits.stale, ...stale]) },
     trouble: 'it was replaced while it was linked',
@@ -246,6 +248,8 @@ export function withAdvice(problem: string, resource: GroupResource, verbs: stri
   const by = webhook ?? policy;
   if (by?.endsWith(`.${GROUP}`) === true)
     return `${problem}; add an exception for Gatehouse's controllers to the policy`;
+  if (by?.startsWith('gatehouse-backstop-') === true)
+    return `${problem}; write the field yourself, because the backstop limits what Gatehouse changes`;
   return by === undefined
     ? `${problem}; grant Gatehouse ${verbs} on ${groupResourceName(resource)}`
     : `${problem}; exclude Gatehouse's controllers from ${by}`;
@@ -256,13 +260,15 @@ export const heldBack = ({ heldBy }: RelinkOptions, what: 'link' | 'change') => 
   return instead('WouldLink', heldBy === undefined ? undefined : `${why}: approve the links of that window`);
 };
 
-const withoutBlock = (verdict: OwnerLinkResult): OwnerLinkResult =>
-  blocks(verdict)
-    ? {
-        ...verdict,
-        message: `without blockOwnerDeletion, which requires update on the finalizers of ${verdict.ref.kind}: grant it to Gatehouse`,
-      }
-    : verdict;
+const withoutBlock =
+  ({ mayBlock }: RelinkOptions) =>
+  (verdict: OwnerLinkResult): OwnerLinkResult => {
+    const message =
+      mayBlock === false
+        ? 'without blockOwnerDeletion, because a RestoreWindow that covers the object is not for the whole cluster'
+        : `without blockOwnerDeletion, which requires update on the finalizers of ${verdict.ref.kind}: grant it to Gatehouse`;
+    return blocks(verdict) ? { ...verdict, message } : verdict;
+  };
 
 export function toItem(
   object: KubeObject,

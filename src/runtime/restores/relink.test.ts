@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 
 import type { LiveOwner } from '../../admission/policy/world.ts';
@@ -184,6 +185,10 @@ test.each([
     "ValidatingAdmissionPolicy 'b' with binding 'b' denied request: no",
     "exclude Gatehouse's controllers from b",
   ],
+  [
+    "ValidatingAdmissionPolicy 'gatehouse-backstop-workloads' with binding 'x' denied request: no",
+    'write the field yourself, because the backstop limits what Gatehouse changes',
+  ],
 ])('the advice for a link depends on who refused it: %s', async (message, advice) => {
   const world = cluster();
   world.beforePatch = () => ({ kind: 'forbidden', message });
@@ -198,6 +203,17 @@ test('G8: a write that the API server forbids is repeated without blockOwnerDele
   const message = 'no; grant Gatehouse get, patch and delete on servers.infra.example.com';
   expect(await hopeless.run()).toMatchObject([{ result: 'Failed', message }]);
   expect(hopeless.patches).toHaveLength(2);
+});
+
+test('an owner is linked without blockOwnerDeletion from the first write if the restorer may restore only in namespaces', async () => {
+  const world = cluster(child(blocking));
+  const reason =
+    'without blockOwnerDeletion, because a RestoreWindow that covers the object is not for the whole cluster';
+  expect(await world.run({ ...LINK, mayBlock: false })).toMatchObject([
+    { result: 'Linked', message: reason },
+  ]);
+  expect(JSON.stringify(world.patches)).not.toContain('"blockOwnerDeletion":true');
+  expect(world.recorded()).toMatchObject([{ uid: 'new', blockOwnerDeletion: false }]);
 });
 
 test('an unreadable owner and a write with an unknown outcome are reported as failures', async () => {
@@ -339,6 +355,30 @@ test('the stale uid is replaced with one guarded write, and again if the target 
       { op: 'replace', path: '/spec/rack/uid', value: 'new' },
     ],
   ]);
+});
+
+test('an object with many uids causes only a few reads at a time', async () => {
+  let [reads, inFlight, most] = [0, 0, 0];
+  const read = async () => {
+    reads += 1;
+    inFlight += 1;
+    most = Math.max(most, inFlight);
+    await setImmediate();
+    inFlight -= 1;
+    return undefined;
+  };
+  const refs = Array.from({ length: 100 }, (_, n) => ({
+    apiVersion: 'v1',
+    kind: 'Node',
+    name: `n${n}`,
+    uid: 'old',
+  }));
+  const object = { ...server('old'), spec: { refs } };
+  const patch = () => Promise.reject(new Error('nothing to write'));
+  const relink = createUidRelinker({ read }, { read }, patch);
+  const governing = [policyOf({ restore: { uids: ['spec.refs[*].uid'] } })];
+  expect(results(await relink(SERVERS, object, governing, LINK, signal))).toHaveLength(100);
+  expect([reads, most]).toEqual([100, 4]);
 });
 
 const YOUNGER = { creationTimestamp: '2026-11-21T13:00:00Z', labels: { foreign: 'x' } };

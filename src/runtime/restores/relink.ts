@@ -38,6 +38,8 @@ import { pointerOf } from '../../json/json-patch.ts';
 export type RelinkedStored = Awaited<ReturnType<typeof relinkStored>>;
 
 const AT_ONCE = 16;
+/** For one object: a user can write one with thousands of uids. */
+const READS_AT_ONCE = 4;
 
 interface Relinkers {
   readonly owners: Relink;
@@ -91,9 +93,9 @@ export async function relinkObject(
   signal: AbortSignal,
 ): Promise<readonly RelinkItem[]> {
   const policiesOf = governing.filter((policy) => isInScope(policy, object, namespaces));
-  const { mode, heldBy } = modeOf(resource, object);
+  const { mode, ...others } = modeOf(resource, object);
   if (policiesOf.length === 0 || mode === 'Off') return [];
-  const options = { mode, heldBy, isRestored };
+  const options = { mode, ...others, isRestored };
   // Uids first: a link changes the object.
   const uids = await relink.uids(resource, object, policiesOf, options, signal);
   const preserves = policiesOf.some(({ preservesOwners }) => preservesOwners);
@@ -187,15 +189,13 @@ export function createUidRelinker(
       return [];
     const self = storedRef(resource, listed);
     const judge = async (object: KubeObject) =>
-      await Promise.all(
-        uidPlaces(governing, object).map((place) => {
-          const read = async () =>
-            place.target === undefined
-              ? place.ref && (await owners.read(place.ref, place.namespace, signal))
-              : toLive(await stored.read(place.target, signal));
-          return judgeUid({ place, object, read }, options, signal);
-        }),
-      );
+      await mapConcurrent(uidPlaces(governing, object), READS_AT_ONCE, (place) => {
+        const read = async () =>
+          place.target === undefined
+            ? place.ref && (await owners.read(place.ref, place.namespace, signal))
+            : toLive(await stored.read(place.target, signal));
+        return judgeUid({ place, object, read }, options, signal);
+      });
 
     const linked = new Map<string, RelinkItem>();
     let trouble = '';

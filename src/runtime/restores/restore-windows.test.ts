@@ -345,3 +345,17 @@ test('the progress of a sweep is not written over a change of the window, and th
   await expect(slow()).rejects.toMatchObject({ code: 409 });
   expect(status()).not.toHaveProperty('currentSweep');
 });
+
+test('links that are counted during a sweep do not make its report fail', async () => {
+  await openAtNoon({ close: true });
+  const early = { found: 1, linked: 1, skipped: 0, failed: 0, items: [] };
+  const slow = leader({
+    sweep: ({ interim }) => {
+      patch({ status: { relink: early } });
+      return Promise.resolve(clusterSweep(interim));
+    },
+    relink: () => Promise.resolve({ items: [], unreadable: [] }),
+  });
+  await slow();
+  expect(status()).toMatchObject({ phase: 'Settling', lastSweep: { interim: true }, relink: early });
+});

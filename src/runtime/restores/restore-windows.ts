@@ -1,5 +1,6 @@
 /** On the leader: opens and closes RestoreWindows, sweeps after them, and reports in their status. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 
 import type { RestoreWindow, Violation } from '../../api/restore-window.ts';
 import { keyOf } from '../../json/kube-object.ts';
@@ -93,13 +94,27 @@ export function createRestoreWindowsReconciler(options: RestoreWindowsOptions): 
         const since = beganAt(window, time);
         const found = swept.result.violations.filter((one) => isOfTime(one, since));
         const violations = options.violationsOf(window, found);
-        await reportSweep(progress.window(), { ...swept.result, violations }, relinked, options, signal);
+        const judged = await latest(progress.window(), options, signal);
+        await reportSweep(judged, { ...swept.result, violations }, relinked, options, signal);
         // A change during the sweep counts as a new one. A sweep that fails leaves the change.
         if (changes.get(name) === change) changes.delete(name);
         return requeueIn(plan.interim ? times.settleMs : times.recheckMs, now());
       }
     }
   };
+}
+
+/** Early links and pauses write the status during a sweep. The report must not fail again and again because of them. */
+async function latest(
+  judged: RestoreWindow,
+  { client }: Pick<RestoreWriter, 'client'>,
+  signal: AbortSignal,
+): Promise<RestoreWindow> {
+  const options = { fieldSelector: `metadata.name=${judged.metadata.name ?? ''}`, signal };
+  const { items } = await client.listAll<RestoreWindow>(RESTORE_WINDOWS, options);
+  const sweptOf = ({ metadata: { uid, deletionTimestamp }, spec, status }: RestoreWindow) =>
+    [uid, deletionTimestamp, spec, status?.closedAt, status?.lastSweep] as const;
+  return items.find((live) => isDeepStrictEqual(sweptOf(live), sweptOf(judged))) ?? judged;
 }
 
 /** Covers all windows without a final report, so that they can share the sweep. */
