@@ -160,10 +160,11 @@ export function startEarlyLinks(
     keepOnly(kinds, (name) => needed.has(name));
   };
 
+  /** By window. A conflict must not lose them: usually, the window is just being closed. */
+  const uncounted = new Map<string | undefined, readonly RelinkItem[]>();
   const linkAll = async (chosen: readonly Candidate[], stop: AbortSignal) => {
     const restoring = restoringIn(await liveWindows(stop));
     const namespaces = await stored.namespaceLabels(stop);
-    const linked = new Map<string | undefined, readonly RelinkItem[]>();
     for (const level of ownersFirst(chosen))
       await mapConcurrent(level, AT_ONCE, async (one) => {
         tries.tried(one);
@@ -175,26 +176,27 @@ export function startEarlyLinks(
           if (!items.some(({ result }) => RETRIED.includes(result))) tries.ended(one);
           const own = restoring(object.metadata ?? {}, one.resource).find(isLinking)?.metadata.name;
           const found = items.filter(({ result }) => result === 'Linked');
-          if (found.length > 0) linked.set(own, [...(linked.get(own) ?? []), ...found]);
+          if (found.length > 0) uncounted.set(own, [...(uncounted.get(own) ?? []), ...found]);
         } catch (error) {
           stop.throwIfAborted();
           log.debug({ key: keyOf(one.object), err: error }, 'could not link a restored object');
         }
       });
-    return linked;
   };
 
   /** The counts only inform: a crash before it loses them, not the links. */
-  const report = async (linked: Awaited<ReturnType<typeof linkAll>>, stop: AbortSignal) => {
-    for (const window of linked.size === 0 ? [] : await liveWindows(stop)) {
-      const items = linked.get(window.metadata.name);
+  const report = async (stop: AbortSignal) => {
+    for (const window of uncounted.size === 0 ? [] : await liveWindows(stop)) {
+      const items = uncounted.get(window.metadata.name);
       if (items === undefined || !isLinking(window)) continue;
       const { relink: before } = window.status ?? {};
       const open = before?.items?.filter(({ result }) => result !== 'Linked') ?? [];
       const change = { relink: toRelinkStatus(before, [...open, ...items]) };
       await updateStatus(window, change, [], { client, now }, stop);
+      uncounted.delete(window.metadata.name);
       log.info({ window: window.metadata.name, linked: items.length }, 'linked restored objects');
     }
+    uncounted.clear(); // of windows that have ended
   };
 
   let waitMs = PASS_MS;
@@ -218,9 +220,9 @@ export function startEarlyLinks(
         .map((object) => ({ ...kind, object })),
     );
     const chosen = tries.next(waiting);
-    const linked = chosen.length === 0 ? new Map<undefined, []>() : await linkAll(chosen, stop);
-    waitMs = linked.size > 0 ? PASS_MS : Math.min(REST_MS, 2 * waitMs);
-    await report(linked, stop);
+    if (chosen.length > 0) await linkAll(chosen, stop);
+    waitMs = uncounted.size > 0 ? PASS_MS : Math.min(REST_MS, 2 * waitMs);
+    await report(stop);
     return requeueIn(waitMs, now());
   };
   const options = { name: 'early-links', key: 'all', on: [windows.onChange], reconcile, serverNow: now };

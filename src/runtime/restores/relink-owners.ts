@@ -47,7 +47,6 @@ interface Task {
 export interface RelinkOptions {
   readonly mode: 'Link' | 'Report';
   readonly heldBy?: string | undefined;
-  /** Default: true. */
   readonly mayBlock?: boolean;
   readonly isRestored: (made: CreationMetadata) => boolean;
 }
