@@ -79,7 +79,7 @@ export async function relinkStored(
       const results = await mapConcurrent(page, AT_ONCE, (object) =>
         relinkObject({ resource, object, governing, namespaces }, relink, { modeOf, isRestored }, signal),
       );
-      items.push(...results.flat());
+      for (const item of results.flat()) items.push(item);
     },
     signal,
   );

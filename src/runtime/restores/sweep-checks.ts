@@ -148,7 +148,7 @@ export function createDuplicates({ read, now }: CheckSources) {
   return {
     see: (policy: CompiledPolicy, resource: GroupResource, object: KubeObject): void => {
       const self = storedRef(resource, object);
-      holders.push(...keysOf(policy, object, self).map((key) => ({ policy, self, key })));
+      for (const key of keysOf(policy, object, self)) holders.push({ policy, self, key });
     },
     confirmed: async (signal: AbortSignal): Promise<readonly SweptViolation[]> => {
       const claimed = Map.groupBy(holders, ({ key }) => key.claim); // the name of a claim contains that of its policy

@@ -93,7 +93,7 @@ export function createReferenceChecks(checks: ReferenceChecks) {
           for await (const page of liveObjects(resource, suspects, objects, checks)) {
             for (const object of page)
               for (const policy of suspects.get(objectKey(object.metadata ?? {}))?.policies ?? [])
-                violations.push(...(await check({ policy, resource, object })));
+                for (const one of await check({ policy, resource, object })) violations.push(one);
             await onPage(resource);
           }
         } catch (error) {

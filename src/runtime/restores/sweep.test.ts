@@ -273,6 +273,15 @@ describe('live reads', () => {
     expect(listed).toEqual(['datacenters', 'datacenters']);
   });
 
+  test('find more violations than a call can have arguments', async () => {
+    policies = [compiled({ validate: { references: [disks] } })];
+    const object = server('s1', {
+      disks: Array.from({ length: 150_000 }, (_, n) => ({ site: `gone-${n}` })),
+    });
+    put('servers', object);
+    expect((await sweep()).violations).toHaveLength(150_000);
+  });
+
   test.each(['pages', 'keys'] as const)('that are lists and fail: %s', async (failing) => {
     suspects(200);
     let isAway = false;

@@ -90,16 +90,18 @@ export function createSweep(sources: SweepSources) {
             return [];
           }
         });
-        violations.push(...found.flat());
+        // Not as arguments of one call, whose number is limited.
+        for (const one of found.flat()) violations.push(one);
         await report('Reading', resource);
       },
       signal,
     );
     // The restore may still create a missing target.
     if (!interim && references.hasSuspects()) await sources.pause(signal);
-    violations.push(...(await references.confirmed((resource) => report('Confirming', resource))));
+    const confirmed = await references.confirmed((resource) => report('Confirming', resource));
+    for (const one of confirmed) violations.push(one);
     try {
-      violations.push(...(await duplicates.confirmed(signal)));
+      for (const one of await duplicates.confirmed(signal)) violations.push(one);
     } catch (error) {
       signal.throwIfAborted();
       unreadable.push(`holders of unique values: ${messageOf(error)}`);
