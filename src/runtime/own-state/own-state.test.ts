@@ -3,7 +3,8 @@ import { createCluster, NEVER, OWN_NAMESPACE, silent } from '../../../test/suppo
 import { withPathTokens } from '../../admission/webhooks/path-tokens.ts';
 import { secrets } from '../../kube/well-known.ts';
 import { createStore } from '../../kube/store.ts';
-import { SERVING_SECRET, TLS_CERT_KEY } from '../../pki/annotations.ts';
+import { SERVING_SECRET, SHARED_STATE_KEY, TLS_CERT_KEY } from '../../pki/annotations.ts';
+import { base64 } from '../../pki/secret-data.ts';
 import type { Secret } from '../../pki/serving-certs/secret.ts';
 import { createListeners } from '../listeners.ts';
 import { READS_SECRET } from '../policies/read-records.ts';
@@ -49,7 +50,7 @@ describe('the leader', () => {
     await share();
     await share();
     const paths = stored.read(keyOf(PATH_SECRET))?.data;
-    expect(stateIn(serving())).toEqual({ paths, reads: { key: 'a2V5' }, user: LEADER });
+    expect(stateIn(serving())).toEqual({ paths, reads: { key: 'a2V5' }, user: LEADER, rollback: '' });
     expect(serving()?.data).toMatchObject({ [TLS_CERT_KEY]: 'Y2VydA==' });
     expect(stored.writes()).toBe(1);
   });
@@ -117,23 +118,38 @@ describe('a webhook process', () => {
     expect(changes).toBe(1);
   });
 
-  test('lists everything again for each rollback that the leader announces while it runs', async () => {
-    const { see, shared } = watching();
-    let told = 0;
-    const rollbacks = { ...createListeners<[]>(), tell: () => (told += 1) };
-    followRollbacks(
-      { rollbacks, metrics: { rollback: () => undefined } as never, log: silent },
-      shared,
-      never,
-    );
-    const counts: number[] = [];
-    for (const announced of ['3', '3', '8', undefined, '8', '9']) {
-      await share(announced);
-      see();
-      counts.push(told);
-    }
-    expect(counts).toEqual([0, 0, 1, 1, 1, 2]);
-  });
+  test.each([
+    ['3', '3', '8', undefined, '8', '9', 0, 0, 1, 1, 1, 2],
+    [undefined, undefined, '3', '3', 0, 0, 1, 1],
+    ['of an earlier version', '3', '8', 0, 0, 1],
+    ['of an earlier version', undefined, '3', 0, 0, 1],
+  ])(
+    'lists everything again for each rollback that the leader announces while it runs: %s',
+    async (...all) => {
+      const { see, shared } = watching();
+      let told = 0;
+      const rollbacks = { ...createListeners<[]>(), tell: () => (told += 1) };
+      followRollbacks(
+        { rollbacks, metrics: { rollback: () => undefined } as never, log: silent },
+        shared,
+        never,
+      );
+      const counts: number[] = [];
+      for (const announced of all.filter((one) => typeof one !== 'number')) {
+        await share(announced);
+        if (announced === 'of an earlier version') {
+          const { rollback, ...state } = stateIn(serving()) ?? {};
+          expect(rollback).toBe(announced);
+          stored.patch(keyOf(SERVING_SECRET), {
+            data: { [SHARED_STATE_KEY]: base64(JSON.stringify(state)) },
+          });
+        }
+        see();
+        counts.push(told);
+      }
+      expect(counts).toEqual(all.filter((one) => typeof one === 'number'));
+    },
+  );
 
   test('an older copy from a backup counts only until the leader has replaced it', async () => {
     const { see, paths, records } = watching();

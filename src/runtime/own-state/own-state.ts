@@ -95,6 +95,7 @@ interface SharedState {
   readonly paths: SecretData;
   readonly reads: SecretData;
   readonly user?: string | undefined;
+  /** Empty if no leader has announced one. */
   readonly rollback?: string | undefined;
 }
 
@@ -156,12 +157,11 @@ export function followRollbacks(
   { onChange }: Pick<SharedStateFollower, 'onChange'>,
   signal: AbortSignal,
 ): void {
-  let isFirst = true;
   let last: string | undefined;
-  onChange(({ rollback }) => {
-    const isNew = !isFirst && rollback !== undefined && rollback !== last;
-    isFirst = false;
-    last = rollback ?? last;
+  // A leader of an earlier version shares none. Then the first one that is shared may be old.
+  onChange(({ rollback = last }) => {
+    const isNew = last !== undefined && rollback !== '' && rollback !== last;
+    if (rollback !== '' || last === undefined) last = rollback;
     if (!isNew) return;
     metrics.rollback('Told');
     log.warn({ rollback }, 'the leader announced a rollback of etcd; all objects are listed again');
@@ -190,7 +190,7 @@ export function createShareStateReconciler(
     if (parsePathTokens(paths.data) === undefined || !createReadRecords(() => reads.data).hasKey())
       return again;
     const user = await facts.userName(signal);
-    const known = textsIn({ user, rollback: facts.announcedRollback() });
+    const known = textsIn({ user, rollback: facts.announcedRollback() ?? '' });
     const state = { paths: paths.data, reads: reads.data, ...known };
     if (isDeepStrictEqual(stateIn(serving), state)) return again;
     const data = { ...serving.data, [SHARED_STATE_KEY]: base64(JSON.stringify(state)) };
