@@ -195,6 +195,13 @@ test.each([
   expect(await world.run()).toMatchObject([{ message: `${message}; ${advice}` }]);
 });
 
+test('a long message of a webhook is shortened, so that many fit into a report', async () => {
+  const world = cluster();
+  world.beforePatch = () => ({ kind: 'changed', message: 'x'.repeat(5_000) });
+  const [item] = await world.run();
+  expect(item?.message).toHaveLength(512);
+});
+
 const blocking = [{ ...rack, blockOwnerDeletion: true }];
 
 test('G8: a write that the API server forbids is repeated without blockOwnerDeletion, and then reported', async () => {

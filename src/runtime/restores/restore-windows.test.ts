@@ -183,6 +183,12 @@ test('a kind that cannot be read never leads to a clean report, until it can be 
   expect(status()?.phase).toBe('Completed');
 });
 
+test('many kinds that cannot be read fit into the conditions', async () => {
+  found = { violations: [], unreadable: Array.from({ length: 200 }, (_, n) => `${n}: ${'x'.repeat(200)}`) };
+  await closeAtNoon();
+  for (const { message } of status()?.conditions ?? []) expect(message.length).toBeLessThanOrEqual(32_768);
+});
+
 describe('a report', () => {
   const reports = objects<RestoreReport>(RESTORE_REPORTS);
   const numbered = (count: number): void => {

@@ -13,6 +13,7 @@ import { mutate } from '../../admission/policy/mutate.ts';
 import { isEqual, isJsonObject, type JsonValue, listIn, objectIn, pick, textIn } from '../../json/json.ts';
 import { backgroundTurns } from '../../server/limits/turns.ts';
 import { mapConcurrent } from '../../json/map-concurrent.ts';
+import { shorten } from '../../json/printable.ts';
 import { type HeldKey, heldKeys } from '../../admission/policy/unique/unique-key.ts';
 
 /** Live reads of a sweep at a time. With 10 ms each, 100,000 suspects need some two minutes. */
@@ -51,7 +52,7 @@ export async function deferredViolations(
       ...about(one, field),
       check: check ?? deferrable ?? '',
       reason: 'CheckFailed' as const,
-      message,
+      message: shorten(message, 512),
     }));
 }
 
@@ -119,7 +120,8 @@ export function about(
   { policy, object }: Pick<SweptObject, 'policy' | 'object'>,
   field: string,
 ): Pick<Violation, 'policy' | 'object' | 'field'> {
-  return { policy: policy.name, object: subjectOf(object), field };
+  // A RestoreReport with hundreds of violations must fit into etcd.
+  return { policy: policy.name, object: subjectOf(object), field: shorten(field, 256) };
 }
 
 /** `/spec/disks/0/tier` → `spec.disks[0].tier` */

@@ -334,6 +334,21 @@ describe('checks other than references', () => {
     expect(await found()).toEqual([]);
   });
 
+  test('the message of a long rule and the field of a long key are short, so that many fit into a report', async () => {
+    const few = { name: 'few', expression: `object.spec.units < 3${' && true'.repeat(400)}` };
+    const number = { additionalProperties: { type: 'integer' } };
+    const schemaOf = { properties: { spec: { properties: { sizes: number } } } };
+    const restore = { rules: 'Defer', schema: 'Defer' } as const;
+    policies = [compiled({ validate: { rules: [few], schema: schemaOf }, restore })];
+    put('servers', server('s1', { units: 9, sizes: { ['k'.repeat(5_000)]: 'big' } }));
+    const { violations } = await sweep();
+    const lengths = violations.map(({ field, message = '' }) => [field.length, message.length]);
+    expect(lengths.toSorted(([a = 0], [b = 0]) => a - b)).toEqual([
+      [expect.any(Number), 512],
+      [256, expect.any(Number)],
+    ]);
+  });
+
   test('a rule that reads a target is checked too, because it may have been deferred with the reference', async () => {
     const rules = [
       { name: 'fits', expression: 'object.spec.units <= refs.datacenter.spec.capacity' },

@@ -13,6 +13,7 @@ import {
 import { isAlreadyExists } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { setCondition, setReady, type NotReady } from '../../json/conditions.ts';
+import { shorten } from '../../json/printable.ts';
 import { withKind } from '../../kube/object.ts';
 import type { Log } from '../../log.ts';
 import {
@@ -44,7 +45,7 @@ export const condition = (
   status: Condition['status'],
   reason: string,
   message: string,
-): ConditionUpdate => ({ type, status, reason, message });
+): ConditionUpdate => ({ type, status, reason, message: shorten(message, 32_768) });
 
 export interface Readiness {
   readonly ready: ConditionUpdate;
