@@ -164,21 +164,21 @@ export function createDuplicates({ read, now }: CheckSources) {
       const still = Map.groupBy(live.flat(), ({ holder }) => holder.key.claim);
       return [...still.values()]
         .filter(({ length }) => length > 1)
-        .flatMap((same) =>
-          same.flatMap(({ object, holder }) => {
+        .flatMap((same) => {
+          const objects = same.map((one) => one.object);
+          return same.flatMap(({ object, holder }) => {
             const { policy, self: resource } = holder;
-            const objects = same.map((one) => one.object);
             return swept({ policy, resource, object }, [toDuplicate(object, holder, objects)]);
-          }),
-        );
+          });
+        });
     },
   };
 }
 
 function toDuplicate(object: KubeObject, { policy, key }: Holder, holders: readonly KubeObject[]): Violation {
-  const rest = holders.filter((holder) => holder !== object);
-  const [first = '', ...more] = rest.map(({ metadata = {} }) => objectKey(metadata));
-  const others = more.length === 0 ? first : `${first} and ${more.length} more`;
+  // Thousands of objects may hold the value: each of them reads only the first holders.
+  const first = objectKey(holders.find((holder) => holder !== object)?.metadata ?? {});
+  const others = holders.length === 2 ? first : `${first} and ${holders.length - 2} more`;
   return {
     ...about({ policy, object }, key.field),
     check: key.rule.name,
