@@ -5,7 +5,7 @@ export function depthBelow<T>(ownersOf: (one: T) => readonly T[]): (one: T) => n
     const known = depths.get(one);
     if (known !== undefined) return known;
     depths.set(one, 0); // ends circles
-    const depth = Math.max(0, ...ownersOf(one).map((owner) => depthOf(owner) + 1));
+    const depth = ownersOf(one).reduce((most, owner) => Math.max(most, depthOf(owner) + 1), 0);
     depths.set(one, depth);
     return depth;
   };

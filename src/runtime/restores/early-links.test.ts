@@ -62,6 +62,11 @@ test('owners are linked before their dependents, and a circle ends', () => {
   ];
   expect(ownersFirst([c, b, a]).map(namesOf)).toEqual([['a'], ['b'], ['c']]);
   expect(ownersFirst([x, y]).flat()).toHaveLength(2);
+  const often = {
+    ...b,
+    object: { ...b.object, awaits: Array.from({ length: 150_000 }, () => b.object.awaits).flat() },
+  };
+  expect(ownersFirst([often, a]).map(namesOf)).toEqual([['a'], ['b']]);
 });
 
 test('a pass tries the objects that were left alone, those first that were tried least recently', () => {
