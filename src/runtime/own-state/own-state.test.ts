@@ -118,14 +118,28 @@ describe('a webhook process', () => {
     expect(changes).toBe(1);
   });
 
-  test.each([
-    ['3', '3', '8', undefined, '8', '9', 0, 0, 1, 1, 1, 2],
-    [undefined, undefined, '3', '3', 0, 0, 1, 1],
-    ['of an earlier version', '3', '8', 0, 0, 1],
-    ['of an earlier version', undefined, '3', 0, 0, 1],
+  const OLD = 'of an earlier version';
+
+  test.each<[readonly (string | undefined)[], readonly number[]]>([
+    [
+      ['3', '3', '8', undefined, '8', '9'],
+      [0, 0, 1, 1, 1, 2],
+    ],
+    [
+      [undefined, undefined, '3', '3'],
+      [0, 0, 1, 1],
+    ],
+    [
+      [OLD, '3', '8'],
+      [0, 0, 1],
+    ],
+    [
+      [OLD, undefined, '3'],
+      [0, 0, 1],
+    ],
   ])(
-    'lists everything again for each rollback that the leader announces while it runs: %s',
-    async (...all) => {
+    'lists everything again for each rollback that the leader announces while it runs: %j',
+    async (all, expected) => {
       const { see, shared } = watching();
       let told = 0;
       const rollbacks = { ...createListeners<[]>(), tell: () => (told += 1) };
@@ -135,9 +149,9 @@ describe('a webhook process', () => {
         never,
       );
       const counts: number[] = [];
-      for (const announced of all.filter((one) => typeof one !== 'number')) {
+      for (const announced of all) {
         await share(announced);
-        if (announced === 'of an earlier version') {
+        if (announced === OLD) {
           const { rollback, ...state } = stateIn(serving()) ?? {};
           expect(rollback).toBe(announced);
           stored.patch(keyOf(SERVING_SECRET), {
@@ -147,7 +161,7 @@ describe('a webhook process', () => {
         see();
         counts.push(told);
       }
-      expect(counts).toEqual(all.filter((one) => typeof one === 'number'));
+      expect(counts).toEqual(expected);
     },
   );
 
