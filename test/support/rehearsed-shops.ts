@@ -2,6 +2,7 @@
 import type { JsonObject } from '../../src/json/json.ts';
 import { toInput, type RehearseFlags, type RehearsalInput } from '../../src/cli/restore/rehearse/input.ts';
 import { rehearseRestore, shippedDetector } from '../../src/cli/restore/rehearse/rehearsal.ts';
+import { describeOutcome } from '../../src/cli/restore/rehearse/replay.ts';
 import { definitionOf, resourceOf } from './definitions.ts';
 
 export const GROUP = 'shop.example.com';
@@ -71,7 +72,7 @@ export async function rehearsed({
   existing = CRDS,
   unread = [],
   flags = {},
-  dryRun = () => Promise.resolve([]),
+  dryRun = (outcomes) => Promise.resolve({ outcomes, findings: [] }),
   restore,
 }: Scene) {
   const clusters = { policies: placed(own), existing: placed(existing), restore: placed(restore ?? []) };
@@ -83,7 +84,7 @@ export async function rehearsed({
       veleroNamespace: 'velero',
       window: true,
       output: 'table',
-      ...(restore === undefined ? {} : { restore: ['test'] }),
+      ...(restore.length === 0 ? {} : { restore: ['test'] }),
       ...flags,
     },
     new Date('2026-11-27T12:00:00Z'),
@@ -93,6 +94,7 @@ export async function rehearsed({
     lines: findings.map(
       ({ severity, reason, object: name, message }) => `${severity} ${reason} ${name}: ${message}`,
     ),
+    results: outcomes.map((one) => `${one.result} ${describeOutcome(one)}`),
     restored: outcomes.filter(({ result }) => result === 'restored').map(({ item: { name } }) => name),
   };
 }

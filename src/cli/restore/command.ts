@@ -142,6 +142,11 @@ const addSelection = (command: Command): Command =>
     )
     .option('--no-include-cluster-resources', 'restore no cluster-scoped objects')
     .option('-l, --selector <labels>', 'restore only objects with these labels, e.g. app=shop')
+    .option(
+      '--or-selector <labels>',
+      'restore only objects with one of these labels, e.g. "app=shop or app=mail"',
+    )
+    .option('--preserve-nodeports', 'keep the node ports of Services')
     .option('--namespace-mappings <pairs>', "from:to, in Velero's syntax", list, [])
     .addOption(
       new Option('--existing-resource-policy <policy>', 'what Velero does with existing objects')

@@ -12,11 +12,13 @@ import { type GroupResource, groupResourceName } from '../../json/kube-object.ts
 import { mergeInto } from '../../json/merge-patch.ts';
 import { veleroName } from '../attribution.ts';
 import type { BackupItem } from './backup.ts';
+import { withoutClusterState } from './item-actions.ts';
 
 export interface RestoreNames {
   readonly backup: string;
   readonly restore: string;
   readonly namespaceMapping: Readonly<Record<string, string>>;
+  readonly preserveNodePorts?: boolean;
   readonly modify?: Modify | undefined;
 }
 
@@ -69,13 +71,24 @@ export function restoredObject(item: BackupItem, names: RestoreNames): JsonObjec
 /** Velero modifies an object after its own changes, and before it maps the namespace. */
 export function modifiedObject({ object, resource }: BackupItem, names: RestoreNames): ReturnType<Modify> {
   const kind = groupResourceName(resource);
-  const plain = kind === DEFINITIONS ? repairedDefinition(stripped(object)) : stripped(object);
-  const bare = BINDINGS.includes(kind) ? withMappedSubjects(plain, names) : plain;
+  const plain = withoutClusterState(stripped(object), kind, names.preserveNodePorts === true);
+  const bare = mapped(plain, kind, names);
   return names.modify?.(bare, resource) ?? { object: bare, failed: [] };
 }
 
+function mapped(object: JsonObject, kind: string, names: RestoreNames): JsonObject {
+  if (kind === DEFINITIONS) return repairedDefinition(object);
+  if (isBinding(kind)) return withMappedSubjects(object, names);
+  const claim = objectIn(object, 'spec', 'claimRef');
+  if (kind !== 'persistentvolumes' || claim.namespace === undefined) return object;
+  const namespace = mappedNamespace(textIn(claim, 'namespace'), names) ?? '';
+  return mergeInto(object, { spec: { claimRef: { namespace } } });
+}
+
 const DEFINITIONS = 'customresourcedefinitions.apiextensions.k8s.io';
-const BINDINGS = ['rolebindings', 'clusterrolebindings'].map((name) => `${name}.rbac.authorization.k8s.io`);
+
+export const isBinding = (kind: string): boolean =>
+  ['rolebindings', 'clusterrolebindings'].some((name) => kind === `${name}.rbac.authorization.k8s.io`);
 
 function withMappedSubjects(binding: JsonObject, names: RestoreNames): JsonObject {
   if (!Array.isArray(binding.subjects)) return binding;

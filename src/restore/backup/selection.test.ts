@@ -17,6 +17,7 @@ const only = { includeNamespaces: ['shop'] };
 const pod = (object: JsonObject) => item('pods', 'shop', object);
 const mirror = pod({ metadata: { annotations: { 'kubernetes.io/config.mirror': 'x' } } });
 const job = item('jobs.batch', 'shop', { status: { completionTime: 'now' } });
+const namespace = item('namespaces', undefined);
 const labelled = (app: string) => ({ selectors: [{ matchLabels: { app: 'x' } }, { matchLabels: { app } }] });
 
 test.each<[string, ReturnType<typeof item>, SelectionOptions, string?]>([
@@ -29,6 +30,9 @@ test.each<[string, ReturnType<typeof item>, SelectionOptions, string?]>([
   ['a resource by a pattern', server, { includeResources: ['*.example.com'] }],
   ['a resource by its full name', server, { includeResources: ['servers.example.com'] }],
   ['matching labels', server, labelled('db')],
+  ['all Namespaces on request', namespace, { ...only, includeClusterResources: true }],
+  ['no Namespace with some namespaces', namespace, only, 'cluster-scoped'],
+  ['no Namespace without the labels', namespace, labelled('db'), 'labels do not match'],
   ['no other namespace', server, { includeNamespaces: ['a'] }, 'namespace is excluded'],
   ['no excluded namespace', server, { excludeNamespaces: ['shop'] }, 'namespace is excluded'],
   ['no cluster-scoped object with some namespaces', zone, only, 'cluster-scoped'],

@@ -11,6 +11,7 @@ import {
 import type { Seeded } from '../seeded.ts';
 import { clearScene, ownedBy, SCENE_LABEL, type Scene } from './scenes.ts';
 import type { RestoreSpec } from './server.ts';
+import { builtInNames, builtInObjects, createBuiltIns, fatesOf, meetFates } from './generated-kinds.ts';
 import { asReturned } from '../restore-scene.ts';
 
 /** The policies must not be in force when it is created. @param name unique among scenes */
@@ -23,16 +24,25 @@ export function generatedScene(name: string, seeded: Seeded): Scene {
     .map(({ metadata }) => metadata?.name ?? '');
   const owners = seeded.chance(0.6) ? ownersAmong(apps, seeded) : [];
   const existing = existingAmong(apps, selection, seeded);
-  const part = seeded.chance(0.2) ? { labelSelector: { matchLabels: { part: 'yes' } } } : {};
-  const update = seeded.chance(0.6) ? { existingResourcePolicy: 'update' as const } : {};
-  const spec: RestoreSpec = { ...selection, ...part, ...update };
+  const labelSelector = { matchLabels: { part: 'yes' } };
+  const orLabelSelectors = [labelSelector, { matchLabels: { awaits: 'yes' } }];
+  const part = seeded.chance(0.2) ? seeded.pick([{ labelSelector }, { orLabelSelectors }]) : {};
+  const existingResourcePolicy = seeded.pick(['none', 'update', 'update'] as const);
+  const update = seeded.chance(0.8) ? { existingResourcePolicy } : {};
+  const spec: RestoreSpec = { ...selection, ...part, ...update, ...otherOptions(seeded) };
+  const places = [...new Set(apps.flatMap(({ metadata }) => metadata?.namespace ?? []))];
+  const built = builtInObjects(name, places, seeded);
+  const fates = fatesOf(built, seeded);
   const scene: Scene = {
     name,
     objects: [
       ...zones.map((one) => ({ ...zone(one), metadata: { name: one, labels: labelsOf(name, seeded) } })),
       ...apps,
     ],
-    afterCreation: async ({ admin }) => {
+    otherKinds: builtInNames,
+    afterCreation: async (cluster) => {
+      const { admin } = cluster;
+      await createBuiltIns(cluster, built);
       for (const { child, owner } of owners) {
         const found = await admin.get(APPLICATIONS, placeOf(owner));
         await admin.patchMerge(APPLICATIONS, placeOf(child), ownedBy(found));
@@ -40,10 +50,10 @@ export function generatedScene(name: string, seeded: Seeded): Scene {
     },
     lose: async (cluster) => {
       await clearScene(cluster, scene);
+      await meetFates(cluster, fates);
       for (const one of existing) await cluster.admin.create(APPLICATIONS, one);
     },
     restores: [spec],
-    isRestored: (object) => isSelected(object, spec),
   };
   return scene;
 }
@@ -102,11 +112,18 @@ function existingAmong(
     });
 }
 
-function isSelected({ kind, metadata = {} }: KubeObject, spec: RestoreSpec): boolean {
-  const { includedNamespaces, labelSelector } = spec;
-  if (labelSelector !== undefined && metadata.labels?.part !== 'yes') return false;
-  if (includedNamespaces === undefined) return true;
-  return kind === APPLICATIONS.kind && includedNamespaces.includes(metadata.namespace ?? '');
+function otherOptions(seeded: Seeded): RestoreSpec {
+  const excluded = seeded.pick([
+    'configmaps',
+    'serviceaccounts',
+    'persistentvolumes',
+    'zones.restore.example.com',
+  ]);
+  return {
+    ...(seeded.chance(0.15) ? { excludedResources: [excluded] } : {}),
+    ...(seeded.chance(0.3) ? { includeClusterResources: seeded.chance(0.5) } : {}),
+    ...(seeded.chance(0.3) ? { preserveNodePorts: true } : {}),
+  };
 }
 
 interface Ref {
@@ -131,7 +148,7 @@ function randomGraph(name: string, seeded: Seeded) {
   const mapping = seeded.chance(0.3)
     ? Object.fromEntries(namespaces.filter(() => seeded.chance(0.6)).map((one) => [one, `${one}-copy`]))
     : {};
-  const included = seeded.chance(0.2) ? [seeded.pick(namespaces)] : undefined;
+  const included = seeded.chance(0.2) ? [seeded.pick([...namespaces, `${name}-n*`])] : undefined;
   const backup = seeded.shuffle(objects.filter(() => !seeded.chance(LEFT_OUT)));
   const spec: RestoreSpec = {
     ...(Object.keys(mapping).length === 0 ? {} : { namespaceMapping: mapping }),

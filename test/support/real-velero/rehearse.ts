@@ -12,7 +12,13 @@ import type { RestoreSpec } from './server.ts';
 interface Printed {
   /** Absent if the restore selects nothing. */
   readonly findings?: readonly Finding[];
+  readonly objects?: readonly Predicted[];
   readonly error?: string;
+}
+export interface Predicted {
+  readonly object: string;
+  readonly result: string;
+  readonly message: string;
 }
 interface Finding {
   readonly severity: 'problem' | 'note';
@@ -26,46 +32,42 @@ export async function rehearsed(
   archive: string,
   spec: RestoreSpec,
 ): Promise<readonly string[]> {
-  const { stdout, stderr } = await runGatehouse([
-    ...['restore', 'rehearse', archive, '--against', cluster.plane.kubeconfig('admin'), '-o', 'json'],
-    ...(spec.resourceModifier === undefined ? flagsOf(spec) : ['--restore', await fileOf(cluster, spec)]),
-  ]);
-  if (stdout === '') throw new Error(`the rehearsal failed: ${stderr}`);
-  const { findings = [], error = '' } = JSON.parse(stdout) as Printed;
-  if (error !== '' && !/not found in the backup|nothing was rehearsed/.test(error)) throw new Error(error);
+  const { findings } = await rehearsal(cluster, archive, spec);
   return findings
     .filter(({ severity }) => severity === 'problem')
     .map(({ reason, object }) => `${reason} ${object}`)
     .toSorted();
 }
 
+export async function rehearsal(cluster: Cluster, archive: string, spec: RestoreSpec) {
+  const { stdout, stderr } = await runGatehouse([
+    ...['restore', 'rehearse', archive, '--against', cluster.plane.kubeconfig('admin'), '-o', 'json'],
+    ...['--restore', await fileOf(cluster, spec)],
+  ]);
+  if (stdout === '') throw new Error(`the rehearsal failed: ${stderr}`);
+  const { findings = [], objects = [], error = '' } = JSON.parse(stdout) as Printed;
+  if (error !== '' && !/not found in the backup|nothing was rehearsed/.test(error)) throw new Error(error);
+  return { findings, objects };
+}
+
 /** The Restore, with the ConfigMap of the cluster. */
 async function fileOf({ admin, plane }: Cluster, spec: RestoreSpec): Promise<string> {
-  const place = { namespace: 'velero', name: spec.resourceModifier?.name ?? '' };
+  const { name = '' } = spec.resourceModifier ?? {};
+  const metadata = { namespace: 'velero', name: 'rehearsed' };
   const restore = {
     apiVersion: 'velero.io/v1',
     kind: 'Restore',
-    metadata: place,
+    metadata,
     spec: { backupName: 'any', ...spec },
   };
-  const configMap = { apiVersion: 'v1', kind: 'ConfigMap', ...(await admin.get(configMaps, place)) };
-  const file = join(plane.folder, `${place.name}.yaml`);
-  writeFileSync(file, [restore, configMap].map((one) => JSON.stringify(one)).join('\n---\n'));
+  const given: object[] = [restore];
+  if (name !== '') {
+    const configMap = await admin.get(configMaps, { ...metadata, name });
+    given.push({ apiVersion: 'v1', kind: 'ConfigMap', ...configMap });
+  }
+  const file = join(plane.folder, 'restore.yaml');
+  writeFileSync(file, given.map((one) => JSON.stringify(one)).join('\n---\n'));
   return file;
-}
-
-function flagsOf(spec: RestoreSpec): readonly string[] {
-  const { namespaceMapping = {}, labelSelector, existingResourcePolicy } = spec;
-  const { includedNamespaces, includedResources } = spec;
-  const pairs = Object.entries(namespaceMapping).map((pair) => pair.join(':'));
-  const labels = Object.entries(labelSelector?.matchLabels ?? {}).map((pair) => pair.join('='));
-  return [
-    ...(pairs.length === 0 ? [] : ['--namespace-mappings', pairs.join()]),
-    ...(labels.length === 0 ? [] : ['--selector', labels.join()]),
-    ...(includedNamespaces === undefined ? [] : ['--include-namespaces', includedNamespaces.join()]),
-    ...(includedResources === undefined ? [] : ['--include-resources', includedResources.join()]),
-    ...(existingResourcePolicy === undefined ? [] : ['--existing-resource-policy', existingResourcePolicy]),
-  ];
 }
 
 export function predictionOf(line: Line): string {

@@ -23,6 +23,8 @@ export interface Scene {
   /** After the backup. Default: all its namespaces and Zones are deleted. */
   readonly lose?: (cluster: Cluster) => Promise<unknown>;
   readonly restores: readonly RestoreSpec[];
+  /** Besides Applications and Zones. */
+  readonly otherKinds?: readonly string[];
   /** Writes that admission refuses also during a restore, as a rehearsal prints them. */
   readonly refused?: readonly string[];
   readonly isRestored?: (object: KubeObject) => boolean;
@@ -36,7 +38,7 @@ const ofScene = (name: string) => ({ labelSelector: { matchLabels: { [SCENE_LABE
 export const backupOf = (scene: Scene): BackupSpec => ({
   ...ofScene(scene.name),
   includedNamespaces: namespacesOf(scene),
-  includedResources: KINDS,
+  includedResources: [...KINDS, ...(scene.otherKinds ?? [])],
   includeClusterResources: true,
 });
 
@@ -62,7 +64,9 @@ export const namespacesOf = ({ objects }: Scene): readonly string[] => [
 ];
 
 export async function createScene(cluster: Cluster, scene: Scene): Promise<void> {
-  for (const name of namespacesOf(scene)) await cluster.admin.create(namespaces, { metadata: { name } });
+  const labels = { [SCENE_LABEL]: scene.name };
+  for (const name of namespacesOf(scene))
+    await cluster.admin.create(namespaces, { metadata: { name, labels } });
   for (const object of scene.objects) await cluster.admin.create(kindOf(object), object);
   await scene.afterCreation?.(cluster);
 }

@@ -122,19 +122,28 @@ export async function connect(
   writeKubeconfig(kubeconfig, plane.server, plane.ca, status.token);
 }
 
+interface LabelSelector {
+  readonly matchLabels: Readonly<Record<string, string>>;
+}
+
 export interface BackupSpec {
   readonly includedNamespaces?: readonly string[];
   readonly includedResources?: readonly string[];
   readonly includeClusterResources?: boolean;
-  readonly labelSelector?: { readonly matchLabels: Readonly<Record<string, string>> };
+  readonly labelSelector?: LabelSelector;
 }
 
 export interface RestoreSpec {
   readonly existingResourcePolicy?: 'none' | 'update';
   readonly namespaceMapping?: Readonly<Record<string, string>>;
   readonly includedNamespaces?: readonly string[];
+  readonly excludedNamespaces?: readonly string[];
   readonly includedResources?: readonly string[];
-  readonly labelSelector?: { readonly matchLabels: Readonly<Record<string, string>> };
+  readonly excludedResources?: readonly string[];
+  readonly includeClusterResources?: boolean;
+  readonly labelSelector?: LabelSelector;
+  readonly orLabelSelectors?: readonly LabelSelector[];
+  readonly preserveNodePorts?: boolean;
   readonly restoreStatus?: { readonly includedResources: readonly string[] };
   readonly resourceModifier?: { readonly kind: 'ConfigMap'; readonly name: string };
 }
@@ -143,6 +152,8 @@ export interface RestoreResult {
   readonly phase: string;
   readonly errors: readonly string[];
   readonly warnings: readonly string[];
+  /** By `v1/ConfigMap`: `shop/settings(created)`; or `updated`, `skipped`, `failed`. */
+  readonly items: Readonly<Record<string, readonly string[]>>;
 }
 
 interface Run extends KubeObject {
@@ -191,13 +202,14 @@ export async function endOfRestore({ cluster, bucket }: VeleroServer, name: stri
   const { status } = await cluster.see<Run>(`the restore ${name}`, RESTORES, ref(name), hasEnded, TIMEOUT_MS);
   const { phase = '', validationErrors, failureReason } = status ?? {};
   if (phase === 'Failed' || phase === 'FailedValidation')
-    return { phase, errors: [...(validationErrors ?? []), failureReason ?? ''], warnings: [] };
-  const file = join(bucket, 'restores', name, `restore-${name}-results.gz`);
-  const { errors, warnings } = JSON.parse(gunzipSync(readFileSync(file)).toString()) as Record<
-    'errors' | 'warnings',
-    Result
-  >;
-  return { phase, errors: linesOf(errors), warnings: linesOf(warnings) };
+    return { phase, errors: [...(validationErrors ?? []), failureReason ?? ''], warnings: [], items: {} };
+  const read = (what: string): unknown =>
+    JSON.parse(
+      gunzipSync(readFileSync(join(bucket, 'restores', name, `restore-${name}-${what}.gz`))).toString(),
+    );
+  const { errors, warnings } = read('results') as Record<'errors' | 'warnings', Result>;
+  const items = read('resource-list.json') as RestoreResult['items'];
+  return { phase, errors: linesOf(errors), warnings: linesOf(warnings), items };
 }
 
 export async function restore(

@@ -17,7 +17,7 @@ import type { UserCluster } from '../../connect.ts';
 import type { PlacedObject } from '../../review/input.ts';
 import { isDefinition } from '../../review/kinds.ts';
 import { isOwn } from '../../review/policies.ts';
-import { type Finding, note, problem } from './findings.ts';
+import { type Finding, isProblem, note, problem } from './findings.ts';
 import { describeOutcome, isRestored, type Outcome } from './replay.ts';
 
 export interface BackedUpObject extends PlacedObject {
@@ -170,38 +170,58 @@ async function readKinds(
 
 const AT_ONCE = 8;
 
-/** What the target's API server says about new objects. Gatehouse's own refusals do not count: no window is open now. */
+export interface DryRun {
+  /** With what is refused. */
+  readonly outcomes: readonly Outcome[];
+  readonly findings: readonly Finding[];
+}
+
+/** What the target's API server says about writes. Gatehouse's own refusals do not count: no window is open now. */
 export async function dryRun(
   { client, discovery }: UserCluster,
   outcomes: readonly Outcome[],
   hasNamespace: (name: string) => boolean,
-): Promise<readonly Finding[]> {
-  const created = outcomes
-    .filter(isRestored)
-    .filter(
-      ({ item, namespace }) =>
-        groupResourceName(item.resource) !== 'namespaces' &&
-        (namespace === undefined || hasNamespace(namespace)),
-    );
-  const found = await mapConcurrent(created, AT_ONCE, async (outcome): Promise<readonly Finding[]> => {
-    const { object } = outcome;
+): Promise<DryRun> {
+  const isTried = ({ item, namespace, result }: Outcome) =>
+    (result === 'updated' || result === 'restored' || result === 'incomplete') &&
+    groupResourceName(item.resource) !== 'namespaces' &&
+    (namespace === undefined || hasNamespace(namespace));
+  const restored = new Set(outcomes.filter(isRestored).map(describeOutcome));
+  const tried = await mapConcurrent(outcomes, AT_ONCE, async (outcome) => {
+    if (!isTried(outcome)) return { outcome };
+    const { item, namespace, object, patch } = outcome;
     const wanted = { ...splitApiVersion(textIn(object, 'apiVersion')), kind: textIn(object, 'kind') };
     const kind = await discovery.resolveKind(wanted);
-    if (kind?.version !== wanted.version) return []; // the backup brings its CRD
+    if (kind?.version !== wanted.version) return { outcome }; // the backup brings its CRD
     try {
-      await client.create(kind, object, { dryRun: true });
-      return [];
+      await (patch === undefined
+        ? client.create(kind, object, { dryRun: true })
+        : client.patchMerge(kind, { namespace, name: item.name }, patch, { dryRun: true }));
+      return { outcome };
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      return refusalOf(describeOutcome(outcome), error);
+      if (isExpected(error, (one) => restored.has(`serviceaccounts ${namespace ?? ''}/${one}`)))
+        return { outcome };
+      const finding = refusalOf(describeOutcome(outcome), error);
+      if (!isProblem(finding)) return { outcome, finding };
+      const result = patch === undefined ? ('refused' as const) : ('kept' as const);
+      return { outcome: { ...outcome, result, message: finding.message }, finding };
     }
   });
-  return found.flat();
+  return {
+    outcomes: tried.map(({ outcome }) => outcome),
+    findings: tried.flatMap(({ finding }) => finding ?? []),
+  };
 }
 
-function refusalOf(object: string, { code, reason, message }: ApiError): readonly Finding[] {
-  if (reason === 'AlreadyExists' || / webhook "[^"]*gatehouse\.dev"/.test(message)) return [];
-  return code === 403 && message.includes(' cannot create resource ')
-    ? [note('NotTried', object, `no dry run: ${message}`)]
-    : [problem('Refused', object, `a dry run is refused: ${message}`)];
+/** The restore brings the account of a Pod before the Pod. */
+function isExpected({ reason, message }: ApiError, hasAccount: (name: string) => boolean): boolean {
+  const [, account] = / serviceaccount "([^"]*)" not found$/.exec(message) ?? [];
+  if (account !== undefined) return hasAccount(account);
+  return reason === 'AlreadyExists' || / webhook "[^"]*gatehouse\.dev"/.test(message);
 }
+
+const refusalOf = (object: string, { code, message }: ApiError): Finding =>
+  code === 403 && / cannot (?:create|patch) resource /.test(message)
+    ? note('NotTried', object, `no dry run: ${message}`)
+    : problem('Refused', object, `a dry run is refused: ${message}`);

@@ -88,6 +88,8 @@ function ofOutcome(outcome: Outcome): readonly Finding[] {
   const object = describeOutcome(outcome);
   switch (result) {
     case 'refused':
+    case 'kept':
+    case 'unlabelled':
       return [problem('Refused', object, message)];
     case 'unserved':
       return [problem('NotServed', object, message)];
@@ -98,8 +100,12 @@ function ofOutcome(outcome: Outcome): readonly Finding[] {
         problem('Incomplete', object, `its managedFields are not restored: ${message}`),
         ...deferredNote(object, deferred),
       ];
-    case 'restored':
+    case 'omitted':
     case 'exists':
+      return [];
+    case 'restored':
+    case 'updated':
+    case 'labelled':
       return deferredNote(object, deferred);
   }
 }

@@ -14,8 +14,7 @@ import type { BackupItem } from '../../../restore/backup/backup.ts';
 import { isDefinition, type Kinds } from '../../review/kinds.ts';
 import { type PlacedObject, readInputs, UnusableInput } from '../../review/input.ts';
 import { isOwn } from '../../review/policies.ts';
-import type { BackedUpObject, ClusterObjects } from './cluster.ts';
-import type { Finding } from './findings.ts';
+import type { BackedUpObject, ClusterObjects, DryRun } from './cluster.ts';
 import type { Outcome } from './replay.ts';
 import { isVeleroBackup, readBackup } from '../backup.ts';
 
@@ -27,6 +26,8 @@ export interface RehearseFlags extends ClusterFlags, InputFlags, Omit<SelectionO
   readonly against?: string;
   readonly targetVersion?: string;
   readonly selector?: string;
+  readonly orSelector?: string;
+  readonly preserveNodeports?: boolean;
   readonly namespaceMappings: readonly string[];
   readonly existingResourcePolicy: 'none' | 'update';
   readonly veleroNamespace: string;
@@ -69,7 +70,7 @@ interface InputFlags {
 export type RehearsalInput = ReturnType<typeof toInput> & {
   /** Absent without a cluster to ask. */
   readonly rightsOf?: (guard: Guard) => Rights | undefined;
-  readonly dryRun?: (outcomes: readonly Outcome[]) => Promise<readonly Finding[]>;
+  readonly dryRun?: (outcomes: readonly Outcome[]) => Promise<DryRun>;
 };
 
 export async function readBackedUp(path: string): Promise<ClusterObjects> {

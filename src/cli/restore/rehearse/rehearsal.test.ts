@@ -521,7 +521,8 @@ describe('ResourceQuotas', () => {
   test('an object that a dry run refuses uses nothing', async () => {
     const refused = problem('Refused', 'shops.shop.example.com east/a', 'no');
     const scene = { backup: shops.slice(0, 2), existing: [...CRDS, stored(one, {})] };
-    const lines = await linesOf({ ...scene, dryRun: () => Promise.resolve([refused]) });
+    const dryRun = () => Promise.resolve({ outcomes: [], findings: [refused] });
+    const lines = await linesOf({ ...scene, dryRun });
     expect(lines).toEqual(['problem Refused shops.shop.example.com east/a: no']);
   });
 });

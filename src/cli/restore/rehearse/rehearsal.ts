@@ -27,7 +27,7 @@ import { settingsOf } from './restore-settings.ts';
 import { findingsOf, isProblem, notModified, problem, problemsFirst } from './findings.ts';
 import { guardFindings } from './guarded.ts';
 import { quotaFindings } from './quotas.ts';
-import { namespacesIn, replay, createTarget } from './replay.ts';
+import { namespacesIn, replay, createTarget, type Outcome } from './replay.ts';
 import type { RestoreWindow } from '../../../api/restore-window.ts';
 import { ACCOUNTS_OF, isPrincipal } from '../../../api/principals.ts';
 import { detectedWindow } from '../../../restore/detected-window.ts';
@@ -48,11 +48,13 @@ export async function rehearseRestore(
   const { names, selection, existingResourcePolicy, veleroNamespace } = settings;
   const select = createSelection(selection);
   const isRestored = (item: BackupItem) => select(item) === undefined;
-  const definitions = input.objects
+  const selected = input.objects
     .filter(isDefinition)
     .filter((placed) => isRestored(itemOf(placed, NO_KINDS)))
-    .filter((placed) => existingResourcePolicy === 'update' || !hasDefinition(input.existing, nameOf(placed)))
     .map((placed) => ({ ...placed, ...modifiedObject(itemOf(placed, NO_KINDS), names) }));
+  const definitions = selected.filter(
+    (placed) => existingResourcePolicy === 'update' || !hasDefinition(input.existing, nameOf(placed)),
+  );
   const { usable, refused } = usableDefinitions(definitions, input.existing);
   const kept = [...input.existing, ...usable];
   const existing = [...kept, ...input.own.filter((placed) => !isWithoutKind(placed, kept))];
@@ -82,7 +84,7 @@ export async function rehearseRestore(
       problem('Refused', `${groupResourceName(resource)} ${name}`, RESTORER_REFUSED),
     );
   const { items, leftOut, skipped } = selectSome(all, selection, input.refused.length);
-  const outcomes = await replay(
+  const replayed = await replay(
     target,
     items,
     {
@@ -98,13 +100,22 @@ export async function rehearseRestore(
   const unread = input.unread.filter(({ object }) => hasResource(selection, object));
   const nameOfCopy = (item: BackupItem) =>
     describeItem({ ...item, namespace: mappedNamespace(item.namespace, names) });
+  /** Velero adds empty fields to CRDs, so existing ones always differ. */
+  const ofDefinition = (placed: (typeof selected)[number]): Outcome => {
+    const item = itemOf(placed, NO_KINDS);
+    const updated = definitions.includes(placed) ? ('updated' as const) : ('different' as const);
+    const accepted = hasDefinition(input.existing, item.name) ? updated : ('restored' as const);
+    const isRefused = refused.some(({ object }) => object === describeItem(item));
+    const result = isRefused ? ('refused' as const) : accepted;
+    return { ...placed, item, namespace: undefined, result, message: '', deferred: '' };
+  };
   const options = {
     leftOut: new Map([...leftOut].map(([item, reason]) => [nameOfCopy(item), reason])),
     namespaceMapping: names.namespaceMapping,
     quiesce: window?.spec.quiesce ?? [],
     now,
   };
-  const { findings, violations } = await findingsOf(target, outcomes, options);
+  const { findings, violations } = await findingsOf(target, replayed.outcomes, options);
   const writes = [
     ...usable.map((placed) => ({
       ...itemOf(placed, NO_KINDS),
@@ -112,12 +123,14 @@ export async function rehearseRestore(
     })),
     ...target.writes,
   ];
-  const tried = (await input.dryRun?.(outcomes)) ?? [];
-  const refusedThere = new Set(tried.filter(isProblem).map(({ object }) => object));
+  const tried = (await input.dryRun?.(replayed.outcomes)) ?? { ...replayed, findings: [] };
+  const refusedThere = new Set(tried.findings.filter(isProblem).map(({ object }) => object));
   const guards = guardsOf(detectors, [], now).filter(({ principals }) => isPrincipal(principals, user));
   const guarded = await guardFindings(guards, writes, input.rightsOf);
   return {
-    outcomes,
+    outcomes: tried.outcomes,
+    /** What Velero writes besides: CRDs, and the Namespaces that it needs. */
+    added: [...selected.map((one) => ofDefinition(one)), ...replayed.added],
     violations,
     skipped,
     findings: problemsFirst([
@@ -129,7 +142,7 @@ export async function rehearseRestore(
       ...(window === undefined ? [] : ownWrites),
       ...guarded,
       ...findings,
-      ...tried,
+      ...tried.findings,
       ...quotaFindings(target, refusedThere),
     ]),
     notes: [

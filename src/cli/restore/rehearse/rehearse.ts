@@ -37,7 +37,7 @@ import {
 } from '../../../restore/rehearsal-result.ts';
 import { counted } from '../../../json/counted.ts';
 import { formatJunit } from '../../review/report/junit.ts';
-import { describeOutcome, type Outcome } from './replay.ts';
+import { describeOutcome, isRestored, type Outcome } from './replay.ts';
 
 /** @param path undefined with `--newest-in` or `--from-cluster` @returns 1 if there is a problem, 2 if a kind could not be read */
 export async function rehearse(path: string | undefined, flags: RehearseFlags): Promise<0 | 1 | 2> {
@@ -187,17 +187,22 @@ function countsOf(outcomes: readonly Outcome[]) {
     outcomes.filter(({ result }) => results.includes(result)).length;
   return {
     objects: outcomes.length,
-    restored: count('restored', 'incomplete'),
+    restored: outcomes.filter(isRestored).length,
     exists: count('exists', 'different'),
-    lost: count('refused', 'unserved'),
+    lost: count('refused', 'kept', 'unlabelled', 'unserved'),
   };
 }
 
-function json({ outcomes, findings, skipped, notes }: Rehearsal): string {
+function json({ outcomes, added, findings, skipped, notes }: Rehearsal): string {
   const problems = findings.filter(isProblem).length;
   const leftOut = Object.fromEntries(skipped);
   const summary = { ...countsOf(outcomes), problems, notes: findings.length - problems, leftOut };
-  return formatJson({ kind: 'Rehearsal', summary, findings, notes });
+  const objects = [...added, ...outcomes].map((outcome) => ({
+    object: describeOutcome(outcome),
+    result: outcome.result,
+    message: outcome.message,
+  }));
+  return formatJson({ kind: 'Rehearsal', summary, findings, notes, objects });
 }
 
 function junit({ outcomes, findings }: Rehearsal): string {

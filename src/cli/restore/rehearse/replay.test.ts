@@ -107,3 +107,70 @@ test('a kind that the target does not serve has the plural of the backup', async
   const { lines } = await rehearsed({ read, existing: CRDS, flags: { includeResources: [`mice.${GROUP}`] } });
   expect(lines).toEqual([expect.stringMatching(/^problem NotServed mice.shop.example.com east\/m: /)]);
 });
+
+const core = (kind: string, name: string, more: JsonObject = {}, metadata: JsonObject = {}): JsonObject => ({
+  apiVersion: 'v1',
+  kind,
+  metadata: { ...(kind === 'PersistentVolume' ? {} : { namespace: 'east' }), name, ...metadata },
+  ...more,
+});
+const EAST = namespace('east');
+
+test('Velero adds to an existing ServiceAccount what it lacks, with any policy', async () => {
+  const account = (name: string, ...keys: readonly string[]) =>
+    core('ServiceAccount', name, { imagePullSecrets: keys.map((key) => ({ name: key })) });
+  const { results } = await rehearsed({
+    backup: [
+      account('a', 'key'),
+      account('b', 'key'),
+      core('ServiceAccount', 'c', {}, { labels: { a: 'b' } }),
+    ],
+    existing: [EAST, account('a', 'other'), account('b', 'key', 'other'), account('c')],
+  });
+  expect(results).toEqual([
+    'updated serviceaccounts east/a',
+    'exists serviceaccounts east/b',
+    'updated serviceaccounts east/c',
+  ]);
+});
+
+test.each([
+  ['none', 'different services east/a', 'exists configmaps east/a'],
+  ['update', 'updated services east/a', 'labelled configmaps east/a'],
+] as const)('with the policy %s, an existing Service always differs', async (policyOf, service, config) => {
+  const same = [core('Service', 'a', { spec: { clusterIP: 'None' } }), core('ConfigMap', 'a')];
+  const { results } = await rehearsed({
+    backup: same,
+    existing: [EAST, ...same],
+    flags: { existingResourcePolicy: policyOf },
+  });
+  expect(results).toEqual([config, service]);
+});
+
+test('a volume that is provisioned again is omitted, and its claim is unbound', async () => {
+  const { results, lines } = await rehearsed({
+    backup: [
+      core('PersistentVolume', 'v', { spec: { persistentVolumeReclaimPolicy: 'Delete' } }),
+      core('PersistentVolumeClaim', 'c', { spec: { volumeName: 'v' } }),
+    ],
+    own: [
+      policy({
+        match: { apiGroups: [''], apiVersions: ['v1'], resources: ['persistentvolumeclaims'] },
+        validate: { rules: [{ expression: '!has(object.spec.volumeName)', message: 'bound' }] },
+      }),
+    ],
+  });
+  expect(results).toEqual(['omitted persistentvolumes v', 'restored persistentvolumeclaims east/c']);
+  expect(lines).toEqual([]);
+});
+
+test('an object whose update is refused is kept', async () => {
+  const { results, lines } = await rehearsed({
+    backup: [shop('a', { slug: 'backup' })],
+    existing: [...CRDS, EAST, shop('a', { slug: 'now' })],
+    own: [policy({ validate: { immutable: ['spec.slug'] } })],
+    flags: { existingResourcePolicy: 'update' },
+  });
+  expect(results).toEqual(['kept shops.shop.example.com east/a']);
+  expect(lines).toEqual([expect.stringMatching(/^problem Refused shops.shop.example.com east\/a: /)]);
+});

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 
 import type { UserInfo } from '../../../admission/review/request.ts';
 import type { RestoreWindow } from '../../../api/restore-window.ts';
-import { textIn, type JsonObject, isEqual, objectIn } from '../../../json/json.ts';
+import { textIn, type JsonObject, isEqual, listIn, objectIn } from '../../../json/json.ts';
 import { refOf, toTimestamp, groupResourceName } from '../../../json/kube-object.ts';
 import { RESTORE_WINDOWS } from '../../../runtime/resources.ts';
 import { withMeta, type ApiObject } from '../../../machinery/api-object.ts';
@@ -23,6 +23,7 @@ import type { BackupItem } from '../../../restore/backup/backup.ts';
 import { describeItem } from '../../../restore/backup/selection.ts';
 import { isServedBuiltIn } from '../../../restore/backup/built-in-versions.ts';
 import {
+  isBinding,
   mappedNamespace,
   mergeDiff,
   modifiedObject,
@@ -130,33 +131,61 @@ export const namespacesIn = (items: readonly BackupItem[]): ReadonlyMap<string, 
 export interface Outcome {
   readonly item: BackupItem;
   readonly namespace: string | undefined;
-  /** `different`: Velero keeps an existing object that differs. `incomplete`: the write of managedFields is refused. */
-  readonly result: 'restored' | 'refused' | 'unserved' | 'exists' | 'different' | 'incomplete';
+  readonly result: Result;
   readonly message: string;
   readonly deferred: string;
   /** As Velero writes it. */
   readonly object: JsonObject;
+  /** Of an update. */
+  readonly patch?: JsonObject;
   /** The resource modifiers that failed. */
   readonly failed: readonly string[];
 }
 
-export const isRestored = ({ result }: Outcome): boolean => result === 'restored' || result === 'incomplete';
+type Result =
+  | 'restored'
+  | 'updated'
+  /** Velero finds no difference, and writes only its labels. */
+  | 'labelled'
+  /** The write of managedFields is refused. */
+  | 'incomplete'
+  /** Velero finds no difference, and writes nothing. */
+  | 'exists'
+  /** Velero keeps an existing object that differs. */
+  | 'different'
+  /** The update of an existing object is refused. */
+  | 'kept'
+  /** Velero's labels are refused after the update. */
+  | 'unlabelled'
+  | 'refused'
+  | 'unserved'
+  /** Velero leaves it to the cluster to create the object. */
+  | 'omitted';
+
+const RESTORED: readonly Result[] = ['restored', 'updated', 'labelled', 'incomplete'];
+export const isRestored = ({ result }: Pick<Outcome, 'result'>): boolean => RESTORED.includes(result);
 
 export async function replay(
   target: Target,
   items: readonly BackupItem[],
   options: ReplayOptions,
   onProgress: (done: number, item: BackupItem) => void,
-): Promise<readonly Outcome[]> {
+): Promise<{ readonly outcomes: readonly Outcome[]; readonly added: readonly Outcome[] }> {
   const { namespaces } = options;
   const outcomes: Outcome[] = [];
+  const added: Outcome[] = [];
+  const omitted = new Set<string>();
   const written = new Map<string, BackupItem>();
   for (const [done, item] of items.entries()) {
     onProgress(done, item);
     if (namespaces.get(item.name) === item)
       outcomes.push(await writeNamespace(target, item.name, item, options));
     else {
-      const outcome = await writeObject(target, item, options);
+      const from = item.namespace;
+      const place = from && (await writeNamespace(target, from, namespaces.get(from), options));
+      if (typeof place === 'object' && isRestored(place)) added.push(place);
+      const outcome = await writeObject(target, { item: unbound(item, omitted), place }, options);
+      if (outcome.result === 'omitted') omitted.add(item.name);
       const name = describeOutcome(outcome);
       const first = written.get(name);
       if (first === undefined) written.set(name, item);
@@ -167,7 +196,7 @@ export async function replay(
       );
     }
   }
-  return outcomes;
+  return { outcomes, added };
 }
 
 function isSameObject(first: BackupItem, second: BackupItem, names: RestoreNames): boolean {
@@ -177,7 +206,7 @@ function isSameObject(first: BackupItem, second: BackupItem, names: RestoreNames
   return isEqual(a, b);
 }
 
-type Answer = Pick<Outcome, 'result' | 'message' | 'deferred'>;
+type Answer = Pick<Outcome, 'result' | 'message' | 'deferred' | 'patch'>;
 
 const answer = (result: Outcome['result'], message = ''): Answer => ({ result, message, deferred: '' });
 
@@ -214,7 +243,11 @@ async function writeNamespace(
   return { item: known, namespace: undefined, object, failed: [], ...answered };
 }
 
-async function writeObject(target: Target, item: BackupItem, options: ReplayOptions): Promise<Outcome> {
+async function writeObject(
+  target: Target,
+  { item, place }: { readonly item: BackupItem; readonly place: Outcome | '' | undefined },
+  options: ReplayOptions,
+): Promise<Outcome> {
   const namespace = mappedNamespace(item.namespace, options);
   const object = restoredObject(item, options);
   const type = target.kinds.typeOf(object);
@@ -225,8 +258,6 @@ async function writeObject(target: Target, item: BackupItem, options: ReplayOpti
   };
   const { failed } = modifiedObject(item, options);
   const outcome = { item: written, namespace, object, failed };
-  const from = item.namespace;
-  const place = from && (await writeNamespace(target, from, options.namespaces.get(from), options));
   if (typeof place === 'object' && place.result === 'refused')
     return { ...outcome, ...answer('refused', `its Namespace is refused: ${place.message}`) };
   return { ...outcome, ...(await write(target, outcome, options)) };
@@ -245,6 +276,7 @@ async function write(
       ? answer('restored') // an old version, whose fields are not known here
       : answer('unserved', type);
   if (type.namespaced !== (item.namespace !== undefined)) return answer('unserved', otherScope(type));
+  if (isLeftToCluster(item)) return answer('omitted');
   const existing = target.contents.find({ ...item.resource, namespace, name: item.name });
   if (existing !== undefined)
     return await meetExisting(target, type, wanted, existing as unknown as JsonObject, options);
@@ -272,6 +304,23 @@ const otherScope = ({ kind, namespaced }: ResourceType): string =>
     ? `${kind} is namespaced in the target, but the object lacks a namespace`
     : `${kind} is cluster-scoped in the target, but the object has a namespace`;
 
+/** A volume without a snapshot is provisioned again. */
+const isLeftToCluster = ({ resource, object }: BackupItem): boolean =>
+  groupResourceName(resource) === 'persistentvolumes'
+    ? textIn(object, 'spec', 'persistentVolumeReclaimPolicy') === 'Delete'
+    : groupResourceName(resource) === 'apiservices.apiregistration.k8s.io' &&
+      'kube-aggregator.kubernetes.io/automanaged' in objectIn(object, 'metadata', 'labels');
+
+/** A claim of such a volume. Volumes come before claims. */
+const unbound = (item: BackupItem, omitted: ReadonlySet<string>): BackupItem =>
+  groupResourceName(item.resource) === 'persistentvolumeclaims' &&
+  omitted.has(textIn(item.object, 'spec', 'volumeName'))
+    ? { ...item, object: mergeInto(item.object, { spec: { volumeName: null } }) }
+    : item;
+
+/** Velero decodes these kinds and adds empty fields, so it always finds a difference. */
+const DECODED = ['services', 'pods', 'jobs.batch', 'persistentvolumeclaims'];
+
 /** Velero updates existing objects only with the policy `update`. If the update is refused, it writes only its labels. */
 async function meetExisting(
   target: Target,
@@ -280,17 +329,54 @@ async function meetExisting(
   existing: JsonObject,
   options: ReplayOptions,
 ): Promise<Answer> {
+  const kind = groupResourceName(type);
+  if (kind === 'serviceaccounts') return await mergeAccount(target, type, wanted, existing, options);
   const current = stripped(existing);
   const labels = { metadata: { labels: restoreLabels(options) } };
-  const isSame = mergeDiff(mergeInto(current, labels), wanted) === undefined;
+  const isDecoded =
+    DECODED.includes(kind) || (isBinding(kind) && Object.keys(options.namespaceMapping).length > 0);
+  const isSame = !isDecoded && mergeDiff(mergeInto(current, labels), wanted) === undefined;
   if (options.existingResourcePolicy === 'none')
     return isSame
       ? answer('exists')
       : answer('different', 'a different object with this name exists, and Velero keeps it');
   const patch = isSame ? labels : (mergeDiff(current, wanted) ?? labels);
   const patched = await target.write(mergeInto(existing, patch), type);
-  if (patched.kind === 'refused') await target.write(mergeInto(existing, labels), type);
-  return ofWrite(patched);
+  if (patched.kind === 'stored')
+    return { ...ofWrite(patched), result: isSame ? 'labelled' : 'updated', patch };
+  if (isSame) return ofWrite(patched);
+  const labelled = await target.write(mergeInto(existing, labels), type);
+  return answer(labelled.kind === 'stored' ? 'kept' : 'unlabelled', patched.message);
+}
+
+/** Velero adds what the existing ServiceAccount lacks, with any policy. */
+async function mergeAccount(
+  target: Target,
+  type: ResourceType,
+  wanted: JsonObject,
+  existing: JsonObject,
+  { existingResourcePolicy }: ReplayOptions,
+): Promise<Answer> {
+  const merged = (list: string) => {
+    const known = listIn(existing, list);
+    const names = known.map((one) => textIn(one, 'name'));
+    const missing = listIn(wanted, list).filter((one) => !names.includes(textIn(one, 'name')));
+    return missing.length === 0 ? {} : { [list]: [...known, ...missing] };
+  };
+  const lacking = (field: string) => {
+    const known = objectIn(existing, 'metadata', field);
+    const missing = Object.entries(objectIn(wanted, 'metadata', field)).filter(
+      ([key]) => !Object.hasOwn(known, key) && !key.startsWith('velero.io/'),
+    );
+    return missing.length === 0 ? {} : { [field]: Object.fromEntries(missing) };
+  };
+  const metadata = { ...lacking('labels'), ...lacking('annotations') };
+  const patch = { ...merged('secrets'), ...merged('imagePullSecrets'), metadata };
+  if (Object.keys(patch).length === 1 && Object.keys(metadata).length === 0) return answer('exists');
+  const patched = await target.write(mergeInto(existing, patch), type);
+  return patched.kind === 'stored'
+    ? { ...ofWrite(patched), result: 'updated', patch }
+    : answer(existingResourcePolicy === 'none' ? 'kept' : 'unlabelled', patched.message);
 }
 
 export const describeOutcome = ({ item, namespace }: Outcome): string => describeItem({ ...item, namespace });

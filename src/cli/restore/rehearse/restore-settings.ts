@@ -35,6 +35,7 @@ const SPEC = s.object({
   labelSelector: s.LABEL_SELECTOR,
   orLabelSelectors: s.listOf(s.LABEL_SELECTOR),
   namespaceMapping: s.STRINGS_BY_KEY,
+  preserveNodePorts: s.BOOLEAN,
   existingResourcePolicy: { type: 'string', enum: ['', 'none', 'update'] },
   resourceModifier: {
     ...s.object({ apiGroup: s.STRING, kind: s.STRING, name: s.STRING }),
@@ -85,6 +86,7 @@ export function settingsOf(
       backup: 'backup',
       restore: 'rehearsal',
       namespaceMapping: Object.fromEntries(namespaceMapping),
+      preserveNodePorts: spec.preserveNodePorts === true,
       modify: typeof modify === 'string' ? undefined : modify,
     },
     selection: selectionIn(spec, resolverOf(kinds)),
@@ -94,11 +96,12 @@ export function settingsOf(
   };
 }
 
-/** `spec.includedNamespaces` is `--include-namespaces`. */
+/** `spec.includedNamespaces` is `--include-namespaces`, `spec.orLabelSelectors` is `--or-selector`. */
 const flagOf = (field: string): string =>
   field
     .replace('spec.', '--')
     .replace('cluded', 'clude')
+    .replace('LabelSelectors', 'Selector')
     .replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 
 function restoreIn(given: readonly PlacedObject[]): PlacedObject {
@@ -220,7 +223,9 @@ function specOf(flags: RehearseFlags): JsonObject {
     includedResources: flags.includeResources,
     excludedResources: flags.excludeResources,
     includeClusterResources,
-    labelSelector: selectorOf(selector),
+    labelSelector: selector === undefined ? undefined : selectorOf('--selector', selector),
+    orLabelSelectors: flags.orSelector?.split(' or ').map((one) => selectorOf('--or-selector', one)),
+    preserveNodePorts: flags.preserveNodeports,
     namespaceMapping: namespaceMappings.length === 0 ? undefined : parseMapping(namespaceMappings),
     existingResourcePolicy: existingResourcePolicy === 'none' ? undefined : existingResourcePolicy,
   };
@@ -241,18 +246,17 @@ function parseMapping(pairs: readonly string[]): Readonly<Record<string, string>
 
 const OPERATORS = { in: 'In', notin: 'NotIn', exists: 'Exists', '!': 'DoesNotExist' } as const;
 
-function selectorOf(text: string | undefined): NormalSelector | undefined {
-  if (text === undefined) return undefined;
+function selectorOf(flag: string, text: string): NormalSelector {
   try {
     return {
       matchExpressions: parseLabelRequirements(text).map(({ key, operator, values }) => {
         if (operator === 'gt' || operator === 'lt')
-          throw new WrongUsage(`--selector ${text}: < and > are not supported`);
+          throw new WrongUsage(`${flag} ${text}: < and > are not supported`);
         return { key, operator: OPERATORS[operator], values };
       }),
     };
   } catch (error) {
-    if (error instanceof ApiFailure) throw new WrongUsage(`--selector ${text}: ${error.message}`);
+    if (error instanceof ApiFailure) throw new WrongUsage(`${flag} ${text}: ${error.message}`);
     throw error;
   }
 }
