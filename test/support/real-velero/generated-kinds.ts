@@ -188,16 +188,23 @@ function changed(object: Built): Built {
 }
 
 /** Of each object: it is lost, it is still there, or a different one has its name. */
-export const fatesOf = (objects: readonly Built[], seeded: Seeded) =>
-  objects.map((object) => ({ object, fate: seeded.pick(['lost', 'lost', 'kept', 'changed'] as const) }));
+export function fatesOf(objects: readonly Built[], seeded: Seeded) {
+  const pick = () => seeded.pick(['lost', 'lost', 'kept', 'changed'] as const);
+  const ofVolumes = pick(); // a volume can only be deleted together with its claim
+  return objects.map((object) => ({
+    object,
+    fate: object.kind?.startsWith('PersistentVolume') === true ? ofVolumes : pick(),
+  }));
+}
 
 export async function meetFates({ admin }: Cluster, fates: ReturnType<typeof fatesOf>): Promise<void> {
   const lost = fates.filter(({ fate }) => fate !== 'kept').map(({ object }) => object);
   for (const one of lost.toReversed()) await admin.delete(kindOf(one), refOf(one));
-  const isGone = async (one: Built) => (await admin.get(kindOf(one), refOf(one))) === undefined;
-  await eventually('they are gone', async () => (await Promise.all(lost.map(isGone))).every(Boolean), {
-    timeoutMs: 60_000,
-  });
+  for (const one of lost)
+    await eventually(
+      `${one.kind ?? ''} ${one.metadata?.name ?? ''} is gone`,
+      async () => (await admin.get(kindOf(one), refOf(one))) === undefined,
+    );
   for (const { object, fate } of fates)
     if (fate === 'changed') await admin.create(kindOf(object), changed(object));
 }

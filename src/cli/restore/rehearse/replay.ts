@@ -280,6 +280,7 @@ async function write(
   const existing = target.contents.find({ ...item.resource, namespace, name: item.name });
   if (existing !== undefined)
     return await meetExisting(target, type, wanted, existing as unknown as JsonObject, options);
+  if (hasTakenPort(target, wanted)) return answer('refused', 'provided port is already allocated');
   const { managedFields, ...others } = objectIn(wanted, 'metadata');
   const created = await target.write({ ...wanted, metadata: others }, type);
   if (created.kind === 'refused' || managedFields === undefined) return ofWrite(created);
@@ -303,6 +304,16 @@ const otherScope = ({ kind, namespaced }: ResourceType): string =>
   namespaced
     ? `${kind} is namespaced in the target, but the object lacks a namespace`
     : `${kind} is cluster-scoped in the target, but the object has a namespace`;
+
+/** Node ports are one pool for the cluster. A dry run in a namespace that does not exist yet cannot tell. */
+function hasTakenPort({ contents }: Target, wanted: JsonObject): boolean {
+  const portsOf = (one: unknown) =>
+    listIn(one, 'spec', 'ports').flatMap((port) => objectIn(port).nodePort ?? []);
+  const ports = textIn(wanted, 'kind') === 'Service' ? portsOf(wanted) : [];
+  if (ports.length === 0) return false;
+  const taken = new Set(contents.list({ group: '', resource: 'services' }).flatMap(portsOf));
+  return ports.some((port) => taken.has(port));
+}
 
 /** A volume without a snapshot is provisioned again. */
 const isLeftToCluster = ({ resource, object }: BackupItem): boolean =>
