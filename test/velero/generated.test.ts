@@ -185,7 +185,7 @@ function reportsOf({ object, result, message }: Predicted) {
   const [resource = '', key = ''] = object.split(' ');
   const name = key.split('/').at(-1) ?? '';
   const kind = RESTORED_KINDS.find((one) => groupResourceName(one) === resource)?.kind ?? '';
-  const reason = message.replace('a dry run is refused: ', '');
+  const reason = message.replace(/^a dry run is refused: [A-Z]+ \S+: \d+ \w+: /, ''); // the client adds the request
   const report = (level: 'error' | 'warning', isReported: (line: string) => boolean) => [
     { level, isReported },
   ];

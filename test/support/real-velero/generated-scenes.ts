@@ -123,6 +123,7 @@ function otherOptions(seeded: Seeded): RestoreSpec {
     ...(seeded.chance(0.15) ? { excludedResources: [excluded] } : {}),
     ...(seeded.chance(0.3) ? { includeClusterResources: seeded.chance(0.5) } : {}),
     ...(seeded.chance(0.3) ? { preserveNodePorts: true } : {}),
+    ...(seeded.chance(0.2) ? { restoreStatus: { includedResources: ['*'] } } : {}),
   };
 }
 
