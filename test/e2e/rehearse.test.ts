@@ -35,6 +35,7 @@ beforeAll(async () => {
 afterAll(() => cluster.stop());
 
 interface Printed {
+  readonly objects: readonly { readonly object: string; readonly result: string }[];
   readonly summary: { readonly restored: number; readonly lost: number };
   readonly findings: readonly {
     readonly severity: string;
@@ -157,6 +158,28 @@ test('each of two objects passes a dry run, but a ResourceQuota has room for one
       message:
         'resourcequotas capped/caps refuses it, because the sum exceeds configmaps 2: raise the quota before the restore',
     },
+  ]);
+});
+
+test('--against tries each update, and expects the ServiceAccount of a Pod with the Pod', async () => {
+  const core = (kind: string, name: string, more: object) => ({
+    ...{ apiVersion: 'v1', kind, metadata: { namespace: 'shop', name } },
+    ...more,
+  });
+  const fixed = (value: string) => core('ConfigMap', 'fixed', { immutable: true, data: { value } });
+  const pod = (name: string, serviceAccountName: string) =>
+    core('Pod', name, { spec: { serviceAccountName, containers: [{ name: 'a', image: 'a' }] } });
+  await cluster.apply(fixed('now'));
+  const items = [fixed('backup'), core('ServiceAccount', 'robot', {}), pod('a', 'robot'), pod('b', 'nobody')];
+  writeFiles(folder, { 'updates/objects.json': JSON.stringify({ apiVersion: 'v1', kind: 'List', items }) });
+  const ran = await rehearse(
+    ...['updates', '--against', cluster.plane.kubeconfig('admin'), '--existing-resource-policy', 'update'],
+  );
+  expect(printedBy(ran).objects.map(({ result, object }) => `${result} ${object}`)).toEqual([
+    'restored serviceaccounts shop/robot',
+    'kept configmaps shop/fixed',
+    'restored pods shop/a',
+    'refused pods shop/b',
   ]);
 });
 

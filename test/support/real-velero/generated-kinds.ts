@@ -190,10 +190,15 @@ function changed(object: Built): Built {
 /** Of each object: it is lost, it is still there, or a different one has its name. */
 export function fatesOf(objects: readonly Built[], seeded: Seeded) {
   const pick = () => seeded.pick(['lost', 'lost', 'kept', 'changed'] as const);
-  const ofVolumes = pick(); // a volume can only be deleted together with its claim
+  // A volume can only be deleted together with its claim, and a Pod only be created with its account.
+  const [ofVolumes, ofPods] = [pick(), pick()];
+  const shared: Readonly<Record<string, ReturnType<typeof pick>>> = {
+    ...{ PersistentVolume: ofVolumes, PersistentVolumeClaim: ofVolumes },
+    ...{ ServiceAccount: ofPods, Pod: ofPods },
+  };
   return objects.map((object) => ({
     object,
-    fate: object.kind?.startsWith('PersistentVolume') === true ? ofVolumes : pick(),
+    fate: shared[object.kind ?? ''] ?? pick(),
   }));
 }
 
