@@ -142,25 +142,14 @@ export interface Outcome {
   readonly failed: readonly string[];
 }
 
+/**
+ * `labelled`, `exists`: Velero finds no difference, and writes at most its labels. `incomplete`: the write of managedFields
+ * is refused. `different`: Velero keeps an existing object that differs. `kept`: its update is refused; `unlabelled`: its
+ * labels are also refused. `omitted`: Velero leaves it to the cluster to create the object.
+ */
 type Result =
-  | 'restored'
-  | 'updated'
-  /** Velero finds no difference, and writes only its labels. */
-  | 'labelled'
-  /** The write of managedFields is refused. */
-  | 'incomplete'
-  /** Velero finds no difference, and writes nothing. */
-  | 'exists'
-  /** Velero keeps an existing object that differs. */
-  | 'different'
-  /** The update of an existing object is refused. */
-  | 'kept'
-  /** Velero's labels are refused after the update. */
-  | 'unlabelled'
-  | 'refused'
-  | 'unserved'
-  /** Velero leaves it to the cluster to create the object. */
-  | 'omitted';
+  | ('restored' | 'updated' | 'labelled' | 'incomplete')
+  | ('exists' | 'different' | 'kept' | 'unlabelled' | 'refused' | 'unserved' | 'omitted');
 
 const RESTORED: readonly Result[] = ['restored', 'updated', 'labelled', 'incomplete'];
 export const isRestored = ({ result }: Pick<Outcome, 'result'>): boolean => RESTORED.includes(result);
