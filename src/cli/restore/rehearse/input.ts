@@ -151,7 +151,7 @@ export function itemOf(
 }
 
 /** Velero creates objects without their status. */
-export const asCreated = (placed: PlacedObject): PlacedObject => ({
+const asCreated = (placed: PlacedObject): PlacedObject => ({
   ...placed,
   object: stripped(placed.object),
 });

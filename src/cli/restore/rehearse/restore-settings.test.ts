@@ -101,7 +101,35 @@ test('a rehearsal needs one Restore, no flags that select, and no resource polic
 test('the problems of flags name the flags', async () => {
   const flags = { includeNamespaces: ['a'], excludeNamespaces: ['a'] };
   await expect(rehearsed({ backup, flags })).rejects.toThrow(/^--exclude-namespaces: a is also included/);
+  const both = { selector: 'part=x', orSelector: 'part=x or part=y' };
+  await expect(rehearsed({ backup, flags: both })).rejects.toThrow(/^--or-selector: not together with/);
+  await expect(rehearsed({ backup, flags: { orSelector: 'a<1' } })).rejects.toThrow('--or-selector a<1: ');
 });
+
+test('--or-selector means spec.orLabelSelectors', async () => {
+  const flags = { orSelector: 'part=x or part=y' };
+  expect((await rehearsed({ backup, flags })).restored).toEqual(['a']);
+});
+
+test.each([{ flags: { preserveNodeports: true } }, { restore: [restore({ preserveNodePorts: true })] }])(
+  'node ports are kept with %j',
+  async (wanted) => {
+    const service = {
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata: { namespace: 'east', name: 'web' },
+      spec: { type: 'NodePort', ports: [{ port: 80, nodePort: 30_080 }] },
+    };
+    const none = policy({
+      match: { apiGroups: [''], apiVersions: ['v1'], resources: ['services'] },
+      validate: { rules: [{ expression: '!has(object.spec.ports[0].nodePort)', message: 'a node port' }] },
+    });
+    const resultsOf = async (how: object) =>
+      (await rehearsed({ backup: [service], own: [none], ...how })).results;
+    expect(await resultsOf({})).toEqual(['restored services east/web']);
+    expect(await resultsOf(wanted)).toEqual(['refused services east/web']);
+  },
+);
 
 test('fields without a meaning for a rehearsal are notes', async () => {
   const other = { resourceModifier: { kind: 'Secret', name: 'changes' } };
