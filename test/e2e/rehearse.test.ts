@@ -132,13 +132,13 @@ test('each of two objects passes a dry run, but a ResourceQuota has room for one
   };
   const hard = { configmaps: '2' };
   const metadata = { namespace: 'capped', name: 'caps' };
-  const quota = await cluster.admin.create(quotas, {
+  await cluster.admin.create(quotas, {
     apiVersion: 'v1',
     kind: 'ResourceQuota',
     metadata,
     spec: { hard },
   });
-  await cluster.admin.replaceStatus(quotas, { ...quota, status: { hard, used: { configmaps: '1' } } });
+  await cluster.admin.patchStatus(quotas, metadata, { status: { hard, used: { configmaps: '1' } } });
   const map = (name: string) => ({
     apiVersion: 'v1',
     kind: 'ConfigMap',

@@ -147,7 +147,7 @@ interface AfterOptions {
   readonly now: Date;
 }
 
-/** What the sweep of the restore would report about restored objects, with the code of the sweep. */
+/** What the sweep of the restore would report, with the code of the sweep. A label makes no object the restore's. */
 async function violationsOf(
   target: Target,
   outcomes: readonly Outcome[],
@@ -172,7 +172,8 @@ async function violationsOf(
   });
   const { violations, unreadable } = await sweep({ interim: false, since: now, namespaceMapping }, NEVER);
   if (unreadable.length > 0) throw new Error(`could not check ${unreadable.join('; ')}`);
-  const restored = new Set(outcomes.filter(isRestored).map(describeOutcome));
+  const written = outcomes.filter((one) => isRestored(one) && one.result !== 'labelled');
+  const restored = new Set(written.map(describeOutcome));
   return violations
     .map(({ resource, violation }) => ({
       name: `${groupResourceName(resource)} ${objectKey(violation.object)}`,

@@ -164,6 +164,18 @@ test('a volume that is provisioned again is omitted, and its claim is unbound', 
   expect(lines).toEqual([]);
 });
 
+test('an older violation of an object that Velero only labels is not reported', async () => {
+  const same = shop('a', { zone: 'red' });
+  const { results, lines } = await rehearsed({
+    backup: [same],
+    existing: [...CRDS, EAST, same],
+    own: [policy({ validate: REFERENCE })],
+    flags: { existingResourcePolicy: 'update' },
+  });
+  expect(results).toEqual(['labelled shops.shop.example.com east/a']);
+  expect(lines).toEqual([]);
+});
+
 test('an object whose update is refused is kept', async () => {
   const { results, lines } = await rehearsed({
     backup: [shop('a', { slug: 'backup' })],
