@@ -14,7 +14,7 @@ import { GROUP } from '../../../api/group.ts';
 import { DEFINITIONS } from '../../../machinery/crd/definition.ts';
 import { governed } from '../../../runtime/policies/policy-kinds.ts';
 import { NEVER } from '../../connect.ts';
-import { describeOutcome, isRestored, type Outcome, type Target } from './replay.ts';
+import { describeOutcome, isRestored, type Outcome, setsFields, type Target } from './replay.ts';
 import { isInScope, type NamespaceLabels } from '../../../admission/policy/match/object-scope.ts';
 import type { QuiesceRule } from '../../../api/quiesce.ts';
 import { type OwnerState, planLinks } from '../../../restore/owner-links.ts';
@@ -147,7 +147,7 @@ interface AfterOptions {
   readonly now: Date;
 }
 
-/** What the sweep of the restore would report, with the code of the sweep. A label makes no object the restore's. */
+/** What the sweep of the restore would report about its objects, with the code of the sweep. */
 async function violationsOf(
   target: Target,
   outcomes: readonly Outcome[],
@@ -172,7 +172,7 @@ async function violationsOf(
   });
   const { violations, unreadable } = await sweep({ interim: false, since: now, namespaceMapping }, NEVER);
   if (unreadable.length > 0) throw new Error(`could not check ${unreadable.join('; ')}`);
-  const written = outcomes.filter((one) => isRestored(one) && one.result !== 'labelled');
+  const written = outcomes.filter((one) => isRestored(one) && setsFields(one));
   const restored = new Set(written.map(describeOutcome));
   return violations
     .map(({ resource, violation }) => ({

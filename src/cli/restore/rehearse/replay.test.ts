@@ -165,14 +165,18 @@ test('a volume that is provisioned again is omitted, and its claim is unbound', 
 });
 
 test('an older violation of an object that Velero only labels is not reported', async () => {
-  const same = shop('a', { zone: 'red' });
+  const same = (name: string, ...managers: readonly string[]) =>
+    shop(name, { zone: 'red' }, { managedFields: managers.map((manager) => ({ manager })) });
   const { results, lines } = await rehearsed({
-    backup: [same],
-    existing: [...CRDS, EAST, same],
+    backup: [same('a'), same('b', 'kubectl')],
+    existing: [...CRDS, EAST, same('a'), same('b')],
     own: [policy({ validate: REFERENCE })],
     flags: { existingResourcePolicy: 'update' },
   });
-  expect(results).toEqual(['labelled shops.shop.example.com east/a']);
+  expect(results).toEqual([
+    'labelled shops.shop.example.com east/a',
+    'updated shops.shop.example.com east/b',
+  ]);
   expect(lines).toEqual([]);
 });
 

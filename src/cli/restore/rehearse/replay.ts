@@ -3,7 +3,15 @@ import { randomUUID } from 'node:crypto';
 
 import type { UserInfo } from '../../../admission/review/request.ts';
 import type { RestoreWindow } from '../../../api/restore-window.ts';
-import { textIn, type JsonObject, isEqual, listIn, objectIn } from '../../../json/json.ts';
+import {
+  isEqual,
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  listIn,
+  objectIn,
+  textIn,
+} from '../../../json/json.ts';
 import { refOf, toTimestamp, groupResourceName } from '../../../json/kube-object.ts';
 import { RESTORE_WINDOWS } from '../../../runtime/resources.ts';
 import { withMeta, type ApiObject } from '../../../machinery/api-object.ts';
@@ -153,6 +161,13 @@ type Result =
 
 const RESTORED: readonly Result[] = ['restored', 'updated', 'labelled', 'incomplete'];
 export const isRestored = ({ result }: Pick<Outcome, 'result'>): boolean => RESTORED.includes(result);
+
+/** As in `writtenOf` of the sweep: an object is not the restore's if Velero only changes labels or removes fields. */
+export const setsFields = ({ patch }: Pick<Outcome, 'patch'>): boolean =>
+  patch === undefined || setsValue(mergeInto(patch, { metadata: { labels: null, managedFields: null } }));
+
+const setsValue = (patch: JsonValue): boolean =>
+  isJsonObject(patch) ? Object.values(patch).some(setsValue) : patch !== null;
 
 export async function replay(
   target: Target,
