@@ -73,9 +73,9 @@ export async function rehearsed({
   unread = [],
   flags = {},
   dryRun = (outcomes) => Promise.resolve({ outcomes, findings: [] }),
-  restore,
+  restore = [],
 }: Scene) {
-  const clusters = { policies: placed(own), existing: placed(existing), restore: placed(restore ?? []) };
+  const clusters = { policies: placed(own), existing: placed(existing), restore: placed(restore) };
   const { findings, outcomes, notes } = await rehearseRestore(
     { ...toInput({ objects: read, notes: [], unread }, clusters), dryRun },
     {
