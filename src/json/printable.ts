@@ -15,8 +15,8 @@ export function quote(value: unknown): string {
   return typeof value === 'object' && value !== null ? 'an object' : String(value);
 }
 
-/** Cuts before escaping: a value may be megabytes long. */
-function cut(text: string, limit: number): string {
+/** At most `limit` characters of a text; `…` marks the cut. Cut before you escape: a value may be megabytes long. */
+export function cut(text: string, limit: number): string {
   const start = text.slice(0, 2 * limit + 2); // a character has at most two code units
   const characters = Array.from(start);
   if (start.length === text.length && characters.length <= limit) return text;

@@ -26,7 +26,7 @@ import {
   type OwnerLinkResult,
 } from '../../restore/owner-links.ts';
 import { messageOf } from '../../json/abort.ts';
-import { shorten } from '../../json/printable.ts';
+import { cut } from '../../json/printable.ts';
 import type { CreationMetadata } from '../../restore/attribution.ts';
 import { subjectOf } from '../../restore/report.ts';
 import { type StoredObjects, storedRef } from '../policies/stored-objects.ts';
@@ -280,7 +280,7 @@ export function toItem(
     object: subjectOf(object),
     owner: { apiVersion: ref.apiVersion, kind: ref.kind, name: ref.name },
     result,
-    ...(message === undefined ? {} : { message: shorten(message, 512) }),
+    ...(message === undefined ? {} : { message: cut(message, 512) }),
   };
 }
 
