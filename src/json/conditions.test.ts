@@ -29,6 +29,14 @@ test.each([
   },
 );
 
+test('a message longer than the API server stores is cut, keeps its lines, and is written once', () => {
+  const long = { ...ready, message: 'kind: ClusterRole\n'.repeat(3_000) };
+  const written = setCondition(undefined, long, later);
+  expect(written[0]?.message).toHaveLength(32_768);
+  expect(written[0]?.message.startsWith('kind: ClusterRole\nkind')).toBe(true);
+  expect(setCondition(written, long, new Date('2026-03-03T00:00:00Z'))).toBe(written);
+});
+
 describe('setReady', () => {
   const isReady = { status: 'True', reason: 'InForce', message: 'in force' } as const;
   const isNot = { status: 'False', reason: 'Broken', message: 'line 3' } as const;

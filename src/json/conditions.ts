@@ -1,12 +1,17 @@
 import { toTimestamp, type Condition } from './kube-object.ts';
+import { cut } from './printable.ts';
+
+/** The most characters of a message: the API server refuses a status with a longer one (`metav1.Condition`). */
+const LONGEST_MESSAGE = 32_768;
 
 /** Returns the same array when nothing changed: callers compare by identity and skip the write. */
 export function setCondition(
   conditions: readonly Condition[] | undefined,
-  next: Omit<Condition, 'lastTransitionTime'>,
+  wanted: Omit<Condition, 'lastTransitionTime'>,
   now: Date,
 ): readonly Condition[] {
   const before = conditions ?? [];
+  const next = { ...wanted, message: cut(wanted.message, LONGEST_MESSAGE) };
   const index = before.findIndex(({ type }) => type === next.type);
   const current = before[index];
   if (current === undefined) return [...before, { ...next, lastTransitionTime: toTimestamp(now) }];

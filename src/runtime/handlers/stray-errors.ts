@@ -18,7 +18,7 @@ export function surviveStrayErrors(
   signal: AbortSignal,
 ): void {
   const isOfHandlers = (handler: string | undefined, error: Error) =>
-    handler !== undefined || String(error.stack).includes(folder); // a handler may set any value;
+    handler !== undefined || String(error.stack).includes(folder); // a handler may set any value
   const onRejection = (reason: unknown) => {
     const handler = running.getStore();
     const error = toError(reason);

@@ -7,7 +7,6 @@ import type { AdmissionPolicy, AdmissionPolicyStatus } from '../../api/admission
 import type { KubeClient } from '../../kube/client.ts';
 import { setCondition } from '../../json/conditions.ts';
 import type { Condition } from '../../json/kube-object.ts';
-import { shorten } from '../../json/printable.ts';
 import type { Store } from '../../kube/store.ts';
 import type { Context } from '../context.ts';
 import type { Enforcement } from '../native/native-policies.ts';
@@ -106,12 +105,10 @@ function withShortcomings(
   observedGeneration: number,
   now: Date,
 ): Condition[] {
-  const withOne = (all: readonly Condition[], { message, ...one }: Shortcoming) => {
-    if (message === '') return all.filter(({ type }) => type !== one.type);
-    // The API server refuses a status with a longer message.
-    const next = { ...one, message: shorten(message, 32_768), status: 'False' as const, observedGeneration };
-    return [...setCondition(all, next, now)];
-  };
+  const withOne = (all: readonly Condition[], one: Shortcoming) =>
+    one.message === ''
+      ? all.filter(({ type }) => type !== one.type)
+      : [...setCondition(all, { ...one, status: 'False', observedGeneration }, now)];
   return found.reduce(withOne, [...conditions]);
 }
 

@@ -13,7 +13,6 @@ import {
 import { isAlreadyExists } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { setCondition, setReady, type NotReady } from '../../json/conditions.ts';
-import { cut } from '../../json/printable.ts';
 import { withKind } from '../../kube/object.ts';
 import type { Log } from '../../log.ts';
 import {
@@ -40,13 +39,12 @@ export interface RestoreWriter {
 
 export type ConditionUpdate = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>;
 
-/** The message may be a manifest of several lines. */
 export const condition = (
   type: string,
   status: Condition['status'],
   reason: string,
   message: string,
-): ConditionUpdate => ({ type, status, reason, message: cut(message, 32_768) });
+): ConditionUpdate => ({ type, status, reason, message });
 
 export interface Readiness {
   readonly ready: ConditionUpdate;
