@@ -16,13 +16,19 @@ export interface SelectionOptions {
   readonly includeClusterResources?: boolean | undefined;
   /** One of them must match. Empty: all objects. */
   readonly selectors?: readonly NormalSelector[];
+  /** Its answer counts instead of the selectors. */
+  readonly filter?: ResourceFilter | undefined;
 }
+
+/** Undefined: no filter is for this object. */
+export type ResourceFilter = (item: BackupItem) => boolean | undefined;
 
 export type Skipped =
   | 'namespace is excluded'
   | 'resource is excluded'
   | 'cluster-scoped'
   | 'labels do not match'
+  | 'resource policy'
   | 'never restored'
   | 'already completed'
   | 'mirror pod';
@@ -46,10 +52,11 @@ export const isNeverRestored = (kind: string): boolean => NEVER.has(kind);
 
 /** Undefined: Velero restores the object. */
 export function createSelection(options: SelectionOptions): (item: BackupItem) => Skipped | undefined {
-  const { includeClusterResources, selectors = [] } = options;
+  const { includeClusterResources, selectors = [], filter } = options;
   const namespaces = createIncludes(options.includeNamespaces, options.excludeNamespaces);
   const resources = createIncludes(options.includeResources, options.excludeResources);
-  return ({ resource, namespace, object }) => {
+  return (item) => {
+    const { resource, namespace, object } = item;
     const kind = groupResourceName(resource);
     if (NEVER.has(kind)) return 'never restored';
     if (kind === ALWAYS) return undefined;
@@ -57,7 +64,13 @@ export function createSelection(options: SelectionOptions): (item: BackupItem) =
     if (namespace !== undefined && !namespaces.selects(namespace)) return 'namespace is excluded';
     if (namespace === undefined && !(includeClusterResources ?? namespaces.selectsAll))
       return 'cluster-scoped';
-    if (selectors.length > 0 && !selectors.some((one) => matchesSelector(one, labelsOf(object))))
+    const filtered = filter?.(item);
+    if (filtered === false) return 'resource policy';
+    if (
+      filtered === undefined &&
+      selectors.length > 0 &&
+      !selectors.some((one) => matchesSelector(one, labelsOf(object)))
+    )
       return 'labels do not match';
     return endedReason(kind, object);
   };
@@ -67,7 +80,12 @@ export function createSelection(options: SelectionOptions): (item: BackupItem) =
 export function selectItems(all: readonly BackupItem[], options: SelectionOptions) {
   const select = createSelection(options);
   const { includeClusterResources = true } = options;
-  const selectAdditional = createSelection({ ...options, includeClusterResources, selectors: [] });
+  const selectAdditional = createSelection({
+    ...options,
+    includeClusterResources,
+    selectors: [],
+    filter: undefined,
+  });
   const byName = new Map(all.map((item) => [describeItem(item), item]));
   const selected = new Set(all.filter((item) => select(item) === undefined));
   for (const item of selected)

@@ -17,18 +17,16 @@ import { groupResourceName } from '../../../json/kube-object.ts';
 import { matchesSelector, normaliseSelector } from '../../../json/label-selector.ts';
 import * as s from '../../../machinery/kinds/schema-builders.ts';
 import { DEPLOYMENT } from '../../../machinery/kinds/workloads/workloads.ts';
-import { applyJsonPatch, applyMergePatch, withoutNulls } from '../../../machinery/patch/json-patch.ts';
+import { applyJsonPatch, applyMergePatch } from '../../../machinery/patch/json-patch.ts';
 import { applyStrategicPatch } from '../../../machinery/patch/strategic-merge-patch.ts';
 import { wholeSchema } from '../../../machinery/schema/object-meta.ts';
-import { prune } from '../../../machinery/schema/prune.ts';
-import { changeFields, changeItems, childSchema, type Schema } from '../../../machinery/schema/schema.ts';
-import { validateSchema } from '../../../machinery/schema/validate.ts';
+import type { Schema } from '../../../machinery/schema/schema.ts';
 import { createStorage } from '../../../machinery/storage/storage.ts';
 import { compileGlob, createIncludes } from '../../../restore/backup/glob.ts';
 import { labelsOf } from '../../../restore/backup/selection.ts';
 import type { Modify } from '../../../restore/backup/restored-object.ts';
 import { createKinds } from '../../review/kinds.ts';
-import { jsonOfYaml, parseYamlDocuments } from '../../review/yaml.ts';
+import { decodeConfigMap, yamlValue } from './config-map.ts';
 
 const TEXT: Schema = { type: 'string', minLength: 1 };
 const PATCH_DATA = s.listOf(s.object({ patchData: s.STRING }));
@@ -56,7 +54,7 @@ const KINDS_OF_PATCHES = ['patches', 'mergePatches', 'strategicPatches'] as cons
 
 /** @throws Error if Velero would refuse the ConfigMap */
 export function modifiersOf(configMap: JsonObject): Modify {
-  const rules = listIn(decode(configMap), 'resourceModifierRules');
+  const rules = listIn(decodeConfigMap(configMap, MODIFIERS, problemsIn), 'resourceModifierRules');
   const schemaOf = createSchemas();
   return (object, resource) => {
     const failed: string[] = [];
@@ -72,39 +70,12 @@ export function modifiersOf(configMap: JsonObject): Modify {
   };
 }
 
-/** As strictly as Velero. */
-function decode(configMap: JsonObject): JsonValue {
-  const [text, ...more] = Object.values(objectIn(configMap, 'data'));
-  if (typeof text !== 'string' || more.length > 0) throw new Error('data must have exactly one key');
-  const value = withStrings(withoutNulls(yamlValue(text)) ?? {}, MODIFIERS);
-  const problems = [
-    ...prune(value, MODIFIERS).unknown.map((field) => `${field}: unknown field`),
-    ...validateSchema(value, MODIFIERS).map(({ field, message }) => `${field}: ${message}`),
-    ...listIn(value, 'resourceModifierRules').flatMap((rule, index) =>
-      KINDS_OF_PATCHES.filter((kind) => listIn(rule, kind).length > 0).length > 1
-        ? [`resourceModifierRules[${index}]: only one of ${KINDS_OF_PATCHES.join(', ')} is allowed`]
-        : [],
-    ),
-  ];
-  if (problems.length > 0) throw new Error(problems.join(', '));
-  return value;
-}
-
-/** Of the first document. */
-function yamlValue(text: string): JsonValue {
-  const [document] = parseYamlDocuments(text).documents;
-  const [problem] = document?.problems ?? [];
-  if (problem !== undefined) throw new Error(`line ${problem.line}: ${problem.message}`);
-  return jsonOfYaml(document?.node.toJS());
-}
-
-/** Go's decoder accepts a number or a Boolean as a string. */
-function withStrings(value: JsonValue, schema: Schema | undefined): JsonValue {
-  if (isJsonArray(value)) return changeItems(value, (item) => withStrings(item, schema?.items));
-  if (isJsonObject(value))
-    return changeFields(value, (item, key) => withStrings(item, schema && childSchema(schema, key)));
-  return schema?.type === 'string' ? String(value) : value;
-}
+const problemsIn = (value: JsonValue): readonly string[] =>
+  listIn(value, 'resourceModifierRules').flatMap((rule, index) =>
+    KINDS_OF_PATCHES.filter((kind) => listIn(rule, kind).length > 0).length > 1
+      ? [`resourceModifierRules[${index}]: only one of ${KINDS_OF_PATCHES.join(', ')} is allowed`]
+      : [],
+  );
 
 /** Judges the object as it was before all rules. @throws Error for an invalid condition */
 function isMatched(rule: JsonValue, object: JsonObject, resource: string): boolean {

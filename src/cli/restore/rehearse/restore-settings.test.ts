@@ -88,14 +88,11 @@ test('Velero would refuse a Restore with an invalid ConfigMap', async () => {
   );
 });
 
-test('a rehearsal needs one Restore, no flags that select, and no resource policy', async () => {
+test('a rehearsal needs one Restore, and no flags that select', async () => {
   const two = [restore({}), restore({})];
   await expect(rehearsed({ backup, restore: two })).rejects.toThrow('exactly one Restore');
   const flags = { includeNamespaces: ['east'] };
   await expect(rehearsed({ backup, flags, restore: [restore({})] })).rejects.toThrow('not together with');
-  await expect(run({ resourcePolicy: { kind: 'ConfigMap', name: 'x' } })).rejects.toThrow(
-    'spec.resourcePolicy: a rehearsal cannot apply its filters',
-  );
 });
 
 test('the problems of flags name the flags', async () => {
@@ -189,4 +186,99 @@ test('modifiers can rename an object, and change CRDs', async () => {
     expect.stringMatching(/^problem Refused shops.shop.example.com east\/a: another object of the backup/),
     'problem NotServed zones.shop.example.com red: Zone is namespaced in the target, but the object lacks a namespace',
   ]);
+});
+
+const POLICY = { resourcePolicy: { kind: 'configmap', name: 'changes' } };
+const filters = (policy: JsonObject): JsonObject => ({
+  ...modifiers(),
+  data: { policy: stringify({ version: 'v1', ...policy }) },
+});
+const east = (...resourceFilters: readonly JsonValue[]): JsonObject => ({
+  namespaces: ['east'],
+  resourceFilters,
+});
+const X = { matchLabels: { part: 'x' } };
+
+test.each<[what: string, policy: JsonObject, restored: readonly string[], spec?: JsonObject]>([
+  ['nothing', {}, ['a', 'b', 'red']],
+  [
+    'names of a plural',
+    { namespacedFilterPolicies: [east({ kinds: ['shops'], names: ['a*'] })] },
+    ['a', 'red'],
+  ],
+  ['a kind', { namespacedFilterPolicies: [east({ kinds: ['Shop'], excludedNames: ['a'] })] }, ['b', 'red']],
+  ['another kind', { namespacedFilterPolicies: [east({ kinds: ['pods'] })] }, ['red']],
+  ['labels of all kinds', { namespacedFilterPolicies: [east({ labelSelector: X })] }, ['a', 'red']],
+  [
+    'labels instead of those of the Restore',
+    { namespacedFilterPolicies: [east({ kinds: ['*'], orLabelSelectors: [X, {}] })] },
+    ['a'],
+    { labelSelector: { matchLabels: { part: 'y' } } },
+  ],
+  [
+    'the namespace before a glob',
+    {
+      namespacedFilterPolicies: [
+        { namespaces: ['e*'], resourceFilters: [{ kinds: ['shops'], names: ['a'] }] },
+        east({ kinds: ['shops'], names: ['b'] }),
+      ],
+    },
+    ['b', 'red'],
+  ],
+  [
+    'cluster-scoped kinds',
+    { clusterScopedFilterPolicy: { resourceFilters: [{ kinds: ['zones'], names: ['blue'] }] } },
+    ['a', 'b'],
+  ],
+  [
+    'other cluster-scoped kinds',
+    { clusterScopedFilterPolicy: { resourceFilters: [{ kinds: ['nodes'], names: ['blue'] }] } },
+    ['a', 'b', 'red'],
+  ],
+])('a resource policy selects by %s', async (_what, policy, restored, spec = {}) => {
+  expect((await run({ ...spec, ...POLICY }, filters(policy))).restored).toEqual(restored);
+});
+
+test.each<[what: string, policy: JsonObject, problem: string]>([
+  ['another version', { version: 'v2' }, 'version: Unsupported value'],
+  ['volumes', { volumePolicies: [] }, 'volumePolicies: unknown field'],
+  ['no filter', { namespacedFilterPolicies: [east()] }, 'namespacedFilterPolicies[0].resourceFilters'],
+  [
+    'a namespace twice',
+    { namespacedFilterPolicies: [east({ kinds: ['pods'] }), east({ kinds: ['shops'] })] },
+    '"east" occurs twice',
+  ],
+  [
+    'braces',
+    { namespacedFilterPolicies: [{ namespaces: ['{a,b}'], resourceFilters: [{}] }] },
+    'the namespace "{a,b}" is no glob',
+  ],
+  ['a kind twice', { namespacedFilterPolicies: [east({ kinds: ['shops', 'Shop'] })] }, 'is for shops.shop'],
+  ['names of all kinds', { namespacedFilterPolicies: [east({ names: ['a'] })] }, 'cannot have names'],
+  ['all kinds twice', { namespacedFilterPolicies: [east({}, { kinds: ['*'] })] }, 'for all kinds, too'],
+  [
+    'all cluster-scoped kinds',
+    { clusterScopedFilterPolicy: { resourceFilters: [{ labelSelector: X }] } },
+    'each filter needs kinds',
+  ],
+  [
+    'both kinds of selectors',
+    { namespacedFilterPolicies: [east({ labelSelector: X, orLabelSelectors: [X] })] },
+    'write either labelSelector or orLabelSelectors',
+  ],
+  [
+    'an invalid glob',
+    { namespacedFilterPolicies: [east({ kinds: ['shops'], names: ['['] })] },
+    'is not a glob',
+  ],
+])('Velero would refuse a resource policy with %s', async (_what, policy, problem) => {
+  const found = run(POLICY, filters(policy));
+  await expect(found).rejects.toThrow('spec.resourcePolicy: ConfigMap velero/changes');
+  await expect(found).rejects.toThrow(problem);
+});
+
+test('a resource policy is in a ConfigMap', async () => {
+  await expect(run(POLICY)).rejects.toThrow('spec.resourcePolicy: ConfigMap velero/changes not found');
+  const secret = { resourcePolicy: { kind: 'Secret', name: 'changes' } };
+  await expect(run(secret)).rejects.toThrow('spec.resourcePolicy.kind: Secret is not ConfigMap');
 });

@@ -17,12 +17,17 @@ import type { Kinds } from '../../review/kinds.ts';
 import { WrongUsage } from '../new-window.ts';
 import type { RehearseFlags } from './input.ts';
 import { modifiersOf } from './modifiers.ts';
+import { resourceFilterOf } from './resource-filters.ts';
 
 const CONTAINER = {
   ...s.openObject({ command: { type: 'array', minItems: 1 } }),
   required: ['name', 'image', 'command'],
 };
 const HOOK = s.openObject({ init: s.openObject({ initContainers: s.listOf(CONTAINER) }) });
+const CONFIG_MAP = {
+  ...s.object({ apiGroup: s.STRING, kind: s.STRING, name: s.STRING }),
+  required: ['kind', 'name'],
+};
 /** Without the fields that can change objects in ways that a rehearsal does not know. */
 const SPEC = s.object({
   includedNamespaces: s.STRINGS,
@@ -37,10 +42,8 @@ const SPEC = s.object({
   namespaceMapping: s.STRINGS_BY_KEY,
   preserveNodePorts: s.BOOLEAN,
   existingResourcePolicy: { type: 'string', enum: ['', 'none', 'update'] },
-  resourceModifier: {
-    ...s.object({ apiGroup: s.STRING, kind: s.STRING, name: s.STRING }),
-    required: ['kind', 'name'],
-  },
+  resourceModifier: CONFIG_MAP,
+  resourcePolicy: CONFIG_MAP,
   hooks: s.openObject({ resources: s.listOf(s.openObject({ postHooks: s.listOf(HOOK) })) }),
   itemOperationTimeout: s.STRING,
   uploaderConfig: s.object({ writeSparseFiles: s.BOOLEAN, parallelFilesDownload: s.INT64 }),
@@ -66,13 +69,16 @@ export function settingsOf(
   if (place !== undefined && Object.keys(specOf(flags)).length > 1)
     throw new WrongUsage('--restore: not together with flags that select: write them in the Restore');
   const spec = objectIn({ spec: withoutNulls(objectIn(restore, 'spec')) }, 'spec');
-  if ('resourcePolicy' in spec)
-    throw new UnusableInput(
-      'spec.resourcePolicy: a rehearsal cannot apply its filters: remove it, and write them as included and excluded names',
-    );
   const namespace = textIn(restore, 'metadata', 'namespace') || flags.veleroNamespace;
-  const modify = modifyIn(spec, given, namespace);
-  const problems = [...specProblems(spec), ...(typeof modify === 'string' ? [modify] : [])];
+  const resolve = resolverOf(kinds);
+  const read = createReader(spec, given, namespace);
+  const isUsed = textIn(spec, 'resourceModifier', 'kind').toLowerCase() === 'configmap'; // Velero ignores other kinds
+  const modify = isUsed ? read('resourceModifier', modifiersOf) : undefined;
+  const filter = read('resourcePolicy', (configMap) => resourceFilterOf(configMap, resolve));
+  const problems = [
+    ...specProblems(spec),
+    ...[modify, filter].filter((one): one is string => typeof one === 'string'),
+  ];
   if (problems.length > 0 && place === undefined)
     throw new WrongUsage(problems.map((one) => one.replace(/^spec\.\w+/, flagOf)).join('\n'));
   if (place !== undefined && problems.length > 0)
@@ -89,7 +95,10 @@ export function settingsOf(
       preserveNodePorts: spec.preserveNodePorts === true,
       modify: typeof modify === 'string' ? undefined : modify,
     },
-    selection: selectionIn(spec, resolverOf(kinds)),
+    selection: {
+      ...selectionIn(spec, (name) => resolve(name) ?? name),
+      filter: typeof filter === 'string' ? undefined : filter,
+    },
     existingResourcePolicy: spec.existingResourcePolicy === 'update' ? 'update' : 'none',
     veleroNamespace: namespace,
     notes: notesOn(spec),
@@ -113,23 +122,26 @@ function restoreIn(given: readonly PlacedObject[]): PlacedObject {
   return restore;
 }
 
-/** Velero ignores modifiers of other kinds. @returns a text: why Velero would refuse it */
-function modifyIn(spec: JsonObject, given: readonly PlacedObject[], namespace: string) {
-  if (textIn(spec, 'resourceModifier', 'kind').toLowerCase() !== 'configmap') return undefined;
-  const name = textIn(spec, 'resourceModifier', 'name');
-  const configMap = given.find(
-    ({ object }) =>
-      textIn(object, 'kind') === 'ConfigMap' &&
-      textIn(object, 'metadata', 'name') === name &&
-      ['', namespace].includes(textIn(object, 'metadata', 'namespace')),
-  );
-  const label = `spec.resourceModifier: ConfigMap ${namespace}/${name}`;
-  if (configMap === undefined) return `${label} not found: add it to a file of --restore`;
-  try {
-    return modifiersOf(configMap.object);
-  } catch (error) {
-    return `${label}: ${messageOf(error)}`;
-  }
+/** @returns reads the ConfigMap that a field of the spec names; a text says why Velero would refuse it */
+function createReader(spec: JsonObject, given: readonly PlacedObject[], namespace: string) {
+  return <Read>(field: string, read: (configMap: JsonObject) => Read): Read | string | undefined => {
+    if (!(field in spec)) return undefined;
+    const [kind, name] = [textIn(spec, field, 'kind'), textIn(spec, field, 'name')];
+    if (kind.toLowerCase() !== 'configmap') return `spec.${field}.kind: ${kind} is not ConfigMap`;
+    const configMap = given.find(
+      ({ object }) =>
+        textIn(object, 'kind') === 'ConfigMap' &&
+        textIn(object, 'metadata', 'name') === name &&
+        ['', namespace].includes(textIn(object, 'metadata', 'namespace')),
+    );
+    const label = `spec.${field}: ConfigMap ${namespace}/${name}`;
+    if (configMap === undefined) return `${label} not found: add it to a file of --restore`;
+    try {
+      return read(configMap.object);
+    } catch (error) {
+      return `${label}: ${messageOf(error)}`;
+    }
+  };
 }
 
 /** @see validateAndComplete in restore_controller.go of Velero */
@@ -201,7 +213,7 @@ function notesOn(spec: JsonObject): readonly string[] {
 /** As Velero looks up resources in the target: plural, short or singular, with or without a group. */
 function resolverOf({ registry }: Pick<Kinds, 'registry'>) {
   const types = registry.all();
-  return (name: string): string => {
+  return (name: string): string | undefined => {
     const { group, resource } = parseGroupResource(name.toLowerCase());
     const named = [
       ...types.filter((type) => type.resource === resource),
@@ -210,7 +222,7 @@ function resolverOf({ registry }: Pick<Kinds, 'registry'>) {
     ];
     const found =
       named.find((type) => type.group === group) ?? named.find((type) => type.group.startsWith(group));
-    return found === undefined ? name : groupResourceName(found);
+    return found && groupResourceName(found);
   };
 }
 
