@@ -130,6 +130,8 @@ const ACTIONS: Readonly<Record<string, string>> = {
 };
 /** The report of Velero has them. */
 const OF_WRITES = ['Refused', 'NotServed', 'Incomplete'];
+/** Velero restores what else is selected, without a word. */
+const OURS = 'NotInBackup';
 
 /** Velero lists no Namespace that it finds. */
 const isListed = ({ object, result }: Predicted): boolean =>
@@ -138,7 +140,9 @@ const isListed = ({ object, result }: Predicted): boolean =>
 const linesOf = ({ findings, objects }: Restored['predicted']): readonly string[] => [
   ...objects.filter(isListed).map(({ object, result }) => `${ACTIONS[result] ?? 'failed'} ${object}`),
   ...findings
-    .filter(({ severity, reason }) => severity === 'problem' && !OF_WRITES.includes(reason))
+    .filter(
+      ({ severity, reason }) => severity === 'problem' && !OF_WRITES.includes(reason) && reason !== OURS,
+    )
     .map(({ reason, object }) => `${reason} ${object}`),
 ];
 

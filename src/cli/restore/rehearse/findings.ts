@@ -46,6 +46,7 @@ type Reason =
   | 'NotPaused'
   | 'NotTried'
   | 'NotRead'
+  | 'NotInBackup'
   | 'GuardRefuses'
   | 'GuardJudges'
   | 'NotGuarded';

@@ -381,12 +381,21 @@ test('policies and detectors that are not ready in the cluster are reported', as
 });
 
 test.each<[string, object]>([
-  ['--include-namespaces esat: not found in the backup', { includeNamespaces: ['east', 'esat'] }],
-  ['--include-resources mice: not found in the backup', { includeResources: ['mice'] }],
+  ['namespaces esat: not found in the backup', { includeNamespaces: ['esat'] }],
+  ['resources mice: not found in the backup', { includeResources: ['mice'] }],
   ['1 object left out: labels do not match', { selector: 'app=shpo' }],
   ['1 object left out: resource is excluded', { excludeResources: ['Shop'] }],
 ])('a rehearsal that selects nothing is an error: %s', async (message, flags) => {
   await expect(rehearsed({ backup: [shop('a')], flags })).rejects.toThrow(message);
+});
+
+test('a name that is not in the backup is a problem, and the rest is rehearsed', async () => {
+  const flags = { includeNamespaces: ['esat'], includeClusterResources: true };
+  const scene = { backup: [shop('a'), object('Zone', 'red')], flags };
+  expect((await rehearsed(scene)).restored).toEqual(['red']);
+  expect(await linesOf(scene)).toEqual([
+    'problem NotInBackup namespaces esat: not found in the backup, so it is not rehearsed',
+  ]);
 });
 
 test('resources have the names that Velero looks up in the target', async () => {

@@ -20,11 +20,10 @@ import { createStorage } from '../../../machinery/storage/storage.ts';
 import { groupResourceName, toTimestamp } from '../../../json/kube-object.ts';
 import { messageOf } from '../../../json/abort.ts';
 import { counted } from '../../../json/counted.ts';
-import { WrongUsage } from '../new-window.ts';
 import { type JsonObject, listIn, objectIn, textIn } from '../../../json/json.ts';
 import { itemOf, type RehearsalInput, minorOf, type RehearseFlags } from './input.ts';
 import { settingsOf } from './restore-settings.ts';
-import { findingsOf, isProblem, notModified, problem, problemsFirst } from './findings.ts';
+import { type Finding, findingsOf, isProblem, notModified, problem, problemsFirst } from './findings.ts';
 import { guardFindings } from './guarded.ts';
 import { quotaFindings } from './quotas.ts';
 import { namespacesIn, replay, createTarget, type Outcome } from './replay.ts';
@@ -83,7 +82,7 @@ export async function rehearseRestore(
     .map(({ resource, name }) =>
       problem('Refused', `${groupResourceName(resource)} ${name}`, RESTORER_REFUSED),
     );
-  const { items, leftOut, skipped } = selectSome(all, selection, input.refused.length);
+  const { items, leftOut, skipped, missing } = selectSome(all, selection, input.refused.length);
   const replayed = await replay(
     target,
     items,
@@ -134,6 +133,7 @@ export async function rehearseRestore(
     violations,
     skipped,
     findings: problemsFirst([
+      ...missing,
       ...unread,
       ...refused,
       ...definitions.flatMap(({ object, failed }) =>
@@ -162,32 +162,38 @@ export async function rehearseRestore(
 export const skippedLines = (skipped: ReadonlyMap<string, number>): readonly string[] =>
   [...skipped].map(([reason, count]) => `${counted(count, 'object')} left out: ${reason}`);
 
-/** A rehearsal of nothing must not look like a success. @throws UnusableInput, WrongUsage */
+/** A rehearsal of nothing must not look like a success. @throws UnusableInput */
 function selectSome(all: readonly BackupItem[], selection: SelectionOptions, refused: number) {
-  checkNames(all, selection);
+  const missing = missingNames(all, selection);
   const { items, leftOut } = selectItems(all, selection);
   const byReason = [...Map.groupBy(leftOut.values(), (reason) => reason)];
   const skipped = new Map(byReason.map(([reason, same]) => [reason, same.length]));
   const nothing = 'the backup contains no object that Velero restores, so nothing was rehearsed';
-  if (items.length + refused === 0) throw new UnusableInput([nothing, ...skippedLines(skipped)].join('; '));
+  if (items.length + refused === 0) {
+    const why = missing.map(({ object, message }) => `${object}: ${message}`);
+    throw new UnusableInput([nothing, ...why, ...skippedLines(skipped)].join('; '));
+  }
   const written = restoreOrder(items).filter(({ object }) => !isDefinition({ object }));
-  return { items: written, leftOut, skipped };
+  return { items: written, leftOut, skipped, missing };
 }
 
-/** @throws WrongUsage for an included name that no object of the backup has */
-function checkNames(all: readonly BackupItem[], { includeNamespaces, includeResources }: SelectionOptions) {
+/** Included names that no object of the backup has. */
+function missingNames(
+  all: readonly BackupItem[],
+  { includeNamespaces, includeResources }: SelectionOptions,
+): readonly Finding[] {
   const kinds = [...new Set(all.map(({ resource }) => groupResourceName(resource)))];
   const namespaces = [...namespacesIn(all).keys(), ...new Set(all.map(({ namespace = '' }) => namespace))];
+  const message = 'not found in the backup, so it is not rehearsed';
   const hint = 'Velero needs the full name of resources that the target does not serve';
-  const problems = [
-    ...unmatched(includeNamespaces, namespaces).map(
-      (name) => `--include-namespaces ${name}: not found in the backup`,
+  return [
+    ...unmatched(includeNamespaces, namespaces).map((name) =>
+      problem('NotInBackup', `namespaces ${name}`, message),
     ),
-    ...unmatched(includeResources, kinds).map(
-      (name) => `--include-resources ${name}: not found in the backup; ${hint}`,
+    ...unmatched(includeResources, kinds).map((name) =>
+      problem('NotInBackup', `resources ${name}`, `${message}; ${hint}`),
     ),
   ];
-  if (problems.length > 0) throw new WrongUsage(problems.join('\n'));
 }
 
 function notReady({ object }: PlacedObject): readonly string[] {

@@ -39,7 +39,7 @@ import { counted } from '../../../json/counted.ts';
 import { formatJunit } from '../../review/report/junit.ts';
 import { describeOutcome, isRestored, type Outcome } from './replay.ts';
 
-/** @param path undefined with `--newest-in` or `--from-cluster` @returns 1 if there is a problem, 2 if a kind could not be read */
+/** @param path undefined with `--newest-in` or `--from-cluster` @returns 1 if there is a problem, 2 if a kind could not be read, or a name is not in the backup */
 export async function rehearse(path: string | undefined, flags: RehearseFlags): Promise<0 | 1 | 2> {
   checkSources(path, flags);
   const { newest, rehearsal } = await rehearsed(path, flags).catch(async (error: unknown) => {
@@ -51,7 +51,7 @@ export async function rehearse(path: string | undefined, flags: RehearseFlags): 
   await print({ table, json, junit }[flags.output](rehearsal));
   if (flags.record === true && newest !== undefined)
     await connected(flags, (cluster) => recordResult(cluster, ownNamespace(), newest, findings));
-  if (findings.some(({ reason }) => reason === 'NotRead')) return 2;
+  if (findings.some(({ reason }) => reason === 'NotRead' || reason === 'NotInBackup')) return 2;
   return findings.some(isProblem) ? 1 : 0;
 }
 
