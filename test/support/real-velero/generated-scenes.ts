@@ -8,6 +8,7 @@ import {
   type Application,
   type ApplicationSpec,
 } from '../restore-kinds.ts';
+import { configMaps } from '../../../src/kube/well-known.ts';
 import type { Seeded } from '../seeded.ts';
 import { clearScene, ownedBy, SCENE_LABEL, type Scene } from './scenes.ts';
 import type { RestoreSpec } from './server.ts';
@@ -33,6 +34,7 @@ export function generatedScene(name: string, seeded: Seeded): Scene {
   const places = [...new Set(apps.flatMap(({ metadata }) => metadata?.namespace ?? []))];
   const built = builtInObjects(name, places, seeded);
   const fates = fatesOf(built, seeded);
+  const policy = seeded.chance(0.3) ? resourcePolicy(name, places, seeded) : undefined;
   const scene: Scene = {
     name,
     objects: [
@@ -52,8 +54,13 @@ export function generatedScene(name: string, seeded: Seeded): Scene {
       await clearScene(cluster, scene);
       await meetFates(cluster, fates);
       for (const one of existing) await cluster.admin.create(APPLICATIONS, one);
+      if (policy !== undefined) await cluster.admin.create(configMaps, policy);
     },
-    restores: [spec],
+    restores: [
+      policy === undefined
+        ? spec
+        : { ...spec, resourcePolicy: { kind: 'ConfigMap', name: policy.metadata.name } },
+    ],
   };
   return scene;
 }
@@ -125,6 +132,34 @@ function otherOptions(seeded: Seeded): RestoreSpec {
     ...(seeded.chance(0.3) ? { preserveNodePorts: true } : {}),
     ...(seeded.chance(0.2) ? { restoreStatus: { includedResources: ['*'] } } : {}),
   };
+}
+
+const FILTERED = ['Application', 'configmaps', 'services', 'Deployment', 'pods', 'secrets', 'no-such-kind'];
+
+/** Filters by kind, in all forms that Velero knows: a plural, a kind, unknown names, `*`; with globs and labels. */
+function resourcePolicy(scene: string, places: readonly string[], seeded: Seeded) {
+  const conditionsOf = () => ({
+    ...(seeded.chance(0.4) ? { labelSelector: { matchLabels: { part: 'yes' } } } : {}),
+    ...(seeded.chance(0.3) ? { names: ['*0', `*${seeded.below(4)}`, '*[a-m]'] } : {}),
+    ...(seeded.chance(0.2) ? { excludedNames: ['*1'] } : {}),
+  });
+  const kinds = seeded.shuffle(FILTERED).slice(0, 1 + seeded.below(4));
+  const { labelSelector } = conditionsOf();
+  const policies = (seeded.chance(0.5) ? [`${scene}-*`] : places.slice(0, 1)).map((namespace) => ({
+    namespaces: [namespace],
+    resourceFilters: [
+      ...kinds.map((kind) => ({ kinds: [kind], ...conditionsOf() })),
+      ...(seeded.chance(0.5) ? [{ kinds: ['*'], labelSelector }] : []),
+    ],
+  }));
+  const cluster = { resourceFilters: [{ kinds: ['zones.restore.example.com'], ...conditionsOf() }] };
+  const policy = {
+    version: 'v1',
+    ...(seeded.chance(0.4) ? { clusterScopedFilterPolicy: cluster } : {}),
+    namespacedFilterPolicies: policies,
+  };
+  const metadata = { namespace: 'velero', name: `${scene}-policy` };
+  return { metadata, data: { 'policy.yaml': JSON.stringify(policy) } };
 }
 
 interface Ref {

@@ -50,9 +50,8 @@ export async function rehearsal(cluster: Cluster, archive: string, spec: Restore
   return { findings, objects };
 }
 
-/** The Restore, with the ConfigMap of the cluster. */
+/** The Restore, with the ConfigMaps of the cluster. */
 async function fileOf({ admin, plane }: Cluster, spec: RestoreSpec): Promise<string> {
-  const { name = '' } = spec.resourceModifier ?? {};
   const metadata = { namespace: 'velero', name: 'rehearsed' };
   const restore = {
     apiVersion: 'velero.io/v1',
@@ -61,8 +60,9 @@ async function fileOf({ admin, plane }: Cluster, spec: RestoreSpec): Promise<str
     spec: { backupName: 'any', ...spec },
   };
   const given: object[] = [restore];
-  if (name !== '') {
-    const configMap = await admin.get(configMaps, { ...metadata, name });
+  for (const named of [spec.resourceModifier, spec.resourcePolicy]) {
+    if (named === undefined) continue;
+    const configMap = await admin.get(configMaps, { ...metadata, name: named.name });
     given.push({ apiVersion: 'v1', kind: 'ConfigMap', ...configMap });
   }
   const file = join(plane.folder, 'restore.yaml');

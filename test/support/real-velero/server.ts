@@ -146,6 +146,7 @@ export interface RestoreSpec {
   readonly preserveNodePorts?: boolean;
   readonly restoreStatus?: { readonly includedResources: readonly string[] };
   readonly resourceModifier?: { readonly kind: 'ConfigMap'; readonly name: string };
+  readonly resourcePolicy?: { readonly kind: 'ConfigMap'; readonly name: string };
 }
 
 export interface RestoreResult {
