@@ -185,6 +185,9 @@ function matchReports(objects: readonly Predicted[], { errors, warnings }: Resto
   return { wrong, missed };
 }
 
+/** The API server compares the versions of a Pod. */
+const withoutDiff = (line: string): string => line.replace(/\n@@ [^]*$/, '');
+
 function reportsOf({ object, result, message }: Predicted) {
   const [resource = '', key = ''] = object.split(' ');
   const name = key.split('/').at(-1) ?? '';
@@ -198,7 +201,7 @@ function reportsOf({ object, result, message }: Predicted) {
     case 'different':
       return report('warning', (line) => already.test(line));
     case 'kept':
-      return report('warning', (line) => line.endsWith(reason));
+      return report('warning', (line) => withoutDiff(line).endsWith(reason));
     case 'unlabelled':
       return [...report('warning', (line) => line.endsWith(reason)), ...report('error', () => true)];
     case 'incomplete':
@@ -206,7 +209,11 @@ function reportsOf({ object, result, message }: Predicted) {
     case 'refused':
       return report(
         'error',
-        (line) => line.startsWith(`error restoring ${resource}/${key}: `) && line.endsWith(reason),
+        // Velero does not name an existing object whose labels are refused.
+        (line) =>
+          [`error restoring ${resource}/${key}: `, 'admission webhook '].some((start) =>
+            line.startsWith(start),
+          ) && line.endsWith(reason),
       );
     default:
       return [];
