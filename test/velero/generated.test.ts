@@ -185,8 +185,8 @@ function matchReports(objects: readonly Predicted[], { errors, warnings }: Resto
   return { wrong, missed };
 }
 
-/** The API server compares the versions of a Pod. */
-const withoutDiff = (line: string): string => line.replace(/\n@@ [^]*$/, '');
+/** The API server adds how the versions of a Pod or a claim differ, with random spaces. */
+const withoutDiff = (line: string): string => line.replace(/\n[^]*$/, '');
 
 function reportsOf({ object, result, message }: Predicted) {
   const [resource = '', key = ''] = object.split(' ');
@@ -201,7 +201,7 @@ function reportsOf({ object, result, message }: Predicted) {
     case 'different':
       return report('warning', (line) => already.test(line));
     case 'kept':
-      return report('warning', (line) => withoutDiff(line).endsWith(reason));
+      return report('warning', (line) => withoutDiff(line).endsWith(withoutDiff(reason)));
     case 'unlabelled':
       return [...report('warning', (line) => line.endsWith(reason)), ...report('error', () => true)];
     case 'incomplete':
