@@ -35,3 +35,10 @@ export type {
 } from './controllers/controller.ts';
 export type { ControllerTrial, ControllerWrite } from './controllers/memory-world.ts';
 export { runController, type ControllerVerdict } from './controllers/run-controller.ts';
+export {
+  byLabel,
+  ownersOf,
+  type ObjectRef,
+  type WatchLookup,
+  type WatchSource,
+} from './controllers/watch-map.ts';

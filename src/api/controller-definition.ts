@@ -1,7 +1,17 @@
 /** The schema of the argument of `defineController`. Each `problem` says what a field has to be. */
 import Type from 'typebox';
 
-import { aFunction, action, fieldProblems, label, name, optional, readable, texts } from './definition.ts';
+import {
+  aFunction,
+  action,
+  fieldProblems,
+  label,
+  name,
+  optional,
+  readable,
+  texts,
+  unchecked,
+} from './definition.ts';
 
 const one = (item: ReturnType<typeof Type.String>, wanted: string) =>
   Type.Array(item, { minItems: 1, maxItems: 1, problem: `: write a list with one ${wanted}` });
@@ -28,6 +38,16 @@ const owned = Type.Object(
 
 const rule = Type.Object({ verbs: Type.Array(Type.String(), { minItems: 1 }) });
 
+const source = Type.Object(
+  {
+    kind: readable,
+    labelSelector: unchecked,
+    when: action,
+    map: aFunction({ problem: ': write a function that returns a list of { name, namespace }' }),
+  },
+  { additionalProperties: false },
+);
+
 const definition = Type.Object(
   {
     name: optional(name),
@@ -40,6 +60,15 @@ const definition = Type.Object(
     reads: optional(
       Type.Array(readable, { problem: ': write a list of kinds such as "datacenters.infra.example.com"' }),
     ),
+    watches: optional(
+      Type.Array(source, {
+        problem: ': write a list of objects with a kind such as "secrets" and a function map',
+      }),
+    ),
+    indexes: optional(
+      Type.Record(Type.String(), aFunction(), { problem: ': write an object whose values are functions' }),
+    ),
+    when: action,
     rules: optional(Type.Array(rule, { problem: ': write a list of RBAC rules, each with verbs' })),
     writesStatus: optional(Type.Boolean({ problem: ': write true or false' })),
     concurrency: optional(

@@ -1,6 +1,9 @@
 import { toReadKind, type ReadKind } from '../admission/handlers/compile-handler.ts';
 import { groupResourceName, type GroupResource } from '../json/kube-object.ts';
 import { uniqueBy } from '../json/json.ts';
+import { selectorOf } from '../admission/handlers/reader.ts';
+import type { NormalSelector } from '../json/label-selector.ts';
+import type { WatchLookup, WatchSource } from './watch-map.ts';
 import type { Controller, ControllerContext, OwnedKinds, PolicyRule } from './controller.ts';
 
 export interface VersionedKind extends GroupResource {
@@ -9,11 +12,21 @@ export interface VersionedKind extends GroupResource {
 
 export type ControllerFunction = (object: object, context: ControllerContext) => Promise<void> | void;
 
+export interface CompiledSource {
+  readonly kind: ReadKind;
+  readonly selector: NormalSelector;
+  readonly when: ((object: object, before: object) => boolean) | undefined;
+  readonly map: (object: object, lookup: WatchLookup) => unknown;
+}
+
 export interface CompiledController {
   readonly name: string;
   readonly watched: VersionedKind;
   readonly owns: readonly VersionedKind[];
   readonly reads: readonly ReadKind[];
+  readonly watches: readonly CompiledSource[];
+  readonly indexes: Readonly<Record<string, (object: object) => readonly string[]>>;
+  readonly when: ((object: object, before: object) => boolean) | undefined;
   readonly rules: readonly PolicyRule[];
   readonly writesStatus: boolean;
   readonly concurrency: number;
@@ -28,7 +41,7 @@ const CONCURRENCY = 4;
 const TIMEOUT_SECONDS = 60;
 
 export function compileController(name: string, controller: Controller<never>): CompiledController {
-  const { watch, owns = [], reads = [], rules = [] } = controller;
+  const { watch, owns = [], reads = [], rules = [], watches = [], indexes = {} } = controller;
   const watched = kindsIn(watch)[0] ?? { group: '', version: '', resource: '' };
   const owned = uniqueBy(owns.flatMap(kindsIn), groupResourceName);
   const own = [watched, ...owned].map((kind) => ({ ...kind, metadataOnly: false }));
@@ -36,7 +49,13 @@ export function compileController(name: string, controller: Controller<never>): 
     name,
     watched,
     owns: owned,
-    reads: uniqueBy([...own, ...reads.map(toReadKind)], groupResourceName),
+    reads: uniqueBy(
+      [...own, ...[...reads, ...watches.map(({ kind }) => kind)].map(toReadKind)],
+      groupResourceName,
+    ),
+    watches: watches.map(compileSource),
+    indexes: indexes as CompiledController['indexes'],
+    when: controller.when as CompiledController['when'],
     rules,
     writesStatus: controller.writesStatus ?? !isBuiltIn(watched.group),
     concurrency: controller.concurrency ?? CONCURRENCY,
@@ -48,6 +67,14 @@ export function compileController(name: string, controller: Controller<never>): 
     fieldManager: `gatehouse-controller-${name}`,
   };
 }
+
+/** The author guarantees the type of the objects of the kind. */
+const compileSource = (source: WatchSource): CompiledSource => ({
+  kind: toReadKind(source.kind),
+  selector: selectorOf(source.labelSelector),
+  when: source.when && ((object, before) => source.when?.(object as never, before as never) === true),
+  map: (object, lookup) => source.map(object as never, lookup),
+});
 
 /** The status of objects of Kubernetes itself belongs to its controllers. */
 const isBuiltIn = (group: string): boolean => !group.includes('.') || group.endsWith('.k8s.io');

@@ -7,7 +7,8 @@ import { applyObject, removeObject } from './apply.ts';
 import type { ControllerContext, Progress, ProgressRecord } from './controller.ts';
 import { later, WAITING_SECONDS, type PassState } from './pass-state.ts';
 import type { AuthorCondition } from './status.ts';
-import { toTimestamp, type KubeObject } from '../json/kube-object.ts';
+import { groupResourceName, toTimestamp, type KubeObject } from '../json/kube-object.ts';
+import type { CompiledController } from './compile-controller.ts';
 
 const LONGEST_SECONDS = 1e9;
 
@@ -55,8 +56,13 @@ export function createContext(state: PassState): ControllerContext {
       const kind = kindOf(resource);
       return (await world.get(kind, { namespace, name }, deadline)) as never;
     },
-    list: async (resource, { namespace = own, labelSelector } = {}) =>
-      (await world.list(kindOf(resource), namespace, selectorOf(labelSelector), deadline)) as never,
+    list: async (resource, { namespace = own, labelSelector, index = {} } = {}) => {
+      const kind = kindOf(resource);
+      const values = Object.entries(index);
+      checkIndexes(controller, kind, values);
+      const query = { namespace, selector: selectorOf(labelSelector), index: values };
+      return (await world.list(kind, query, deadline)) as never;
+    },
     condition: (type, status, reason, message = '') => {
       checkStatus();
       const condition = checkedCondition({ type, status, reason, message });
@@ -90,6 +96,18 @@ export function createContext(state: PassState): ControllerContext {
     signal: deadline,
     log: world.log,
   };
+}
+
+function checkIndexes(
+  { watched, indexes }: CompiledController,
+  kind: ReadKind,
+  values: readonly (readonly [string, string])[],
+): void {
+  for (const [name] of values) {
+    if (groupResourceName(kind) !== groupResourceName(watched))
+      throw new TypeError(`index: only ${groupResourceName(watched)} have indexes`);
+    if (!Object.hasOwn(indexes, name)) throw new TypeError(`index: "${name}" is not in indexes`);
+  }
 }
 
 const REASON = /^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$/;

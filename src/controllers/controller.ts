@@ -1,6 +1,8 @@
 /** `defineController` and its types. */
 import type { LabelSelector } from '../api/policy-match.ts';
 import type { Frozen, HandlerLog, ReadableKind, UntypedObject } from '../admission/handlers/handler.ts';
+import { normaliseSelector } from '../json/label-selector.ts';
+import type { WatchSource } from './watch-map.ts';
 import { controllerProblems } from '../api/controller-definition.ts';
 
 /** The kind whose objects a controller reconciles: one group, one version, one plural. */
@@ -36,8 +38,17 @@ export interface ControllerDefinition<T extends object = UntypedObject> {
   readonly watch: WatchedKind;
   /** What `apply` and `remove` may write. A change of an applied object reconciles its owner again. */
   readonly owns?: readonly OwnedKinds[];
-  /** Further kinds that `get` and `list` may read. Their changes reconcile nothing: use `requeueAfter`. */
+  /** Further kinds that `get` and `list` may read. Their changes reconcile nothing: use `watches`. */
   readonly reads?: readonly ReadableKind[];
+  /** Further kinds, whose changes reconcile the objects that `map` returns. */
+  readonly watches?: readonly WatchSource[];
+  /** Values of the objects of `watch` by which `map` and `list` find them, such as the name of a Secret. */
+  readonly indexes?: Readonly<Record<string, (object: Frozen<T>) => readonly string[]>>;
+  /**
+   * Whether a change of the object, apart from its status, causes a pass. Not asked about new objects and deletions. Default: every
+   * change.
+   */
+  readonly when?: (object: Frozen<T>, before: Frozen<T>) => boolean;
   /** Permissions in addition to those that follow from `watch`, `owns` and `reads`. */
   readonly rules?: readonly PolicyRule[];
   /**
@@ -105,6 +116,8 @@ export interface ListOptions {
   /** Default: the namespace of the reconciled object, or all namespaces if it has none. */
   readonly namespace?: string;
   readonly labelSelector?: LabelSelector;
+  /** Only for the kind in `watch`: the values of `indexes`, such as `{ secret: 'db' }`. */
+  readonly index?: Readonly<Record<string, string>>;
 }
 
 /** A record of an operation in an external system, in `status.progress`. */
@@ -195,11 +208,18 @@ export interface ControllerContext {
   readonly log: HandlerLog;
 }
 
+const selectorProblems = ({ watches }: Pick<ControllerDefinition<never>, 'watches'>): readonly string[] =>
+  (Array.isArray(watches) ? (watches as readonly Partial<WatchSource>[]) : []).flatMap((source, index) =>
+    normaliseSelector(source.labelSelector, `watches.${index}.labelSelector`).problems.map(
+      ({ where, message }) => `${where}: ${message}`,
+    ),
+  );
+
 /** A controller: TypeScript that brings the world to the state that each object of a kind describes. */
 export function defineController<T extends object = UntypedObject>(
   definition: ControllerDefinition<T>,
 ): Controller<T> {
-  const problems = controllerProblems(definition);
+  const problems = [...controllerProblems(definition), ...selectorProblems(definition)];
   if (problems.length > 0) throw new TypeError(`defineController: ${problems.join('; ')}`);
   return Object.freeze({ ...definition, [CONTROLLER]: true as const });
 }

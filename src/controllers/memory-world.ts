@@ -97,12 +97,13 @@ export function createMemory(
       const store = storeOf(groupResourceName(kind));
       return Promise.resolve(store.get(objectKey(place)) ?? store.get(place.name));
     },
-    list: (kind, namespace, selector) =>
+    list: (kind, { namespace, selector, index }) =>
       Promise.resolve(
         all(kind).filter(
-          ({ metadata }) =>
-            (namespace === undefined || [namespace, undefined].includes(metadata?.namespace)) &&
-            matchesSelector(selector, metadata?.labels ?? {}),
+          (found) =>
+            (namespace === undefined || [namespace, undefined].includes(found.metadata?.namespace)) &&
+            matchesSelector(selector, found.metadata?.labels ?? {}) &&
+            index.every(([name, value]) => controller.indexes[name]?.(found).includes(value)),
         ),
       ),
     owned: (mark) => Promise.resolve(owned(mark)),

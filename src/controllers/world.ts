@@ -15,6 +15,14 @@ export interface Place {
   readonly name: string;
 }
 
+export interface Query {
+  /** Undefined: all namespaces. */
+  readonly namespace: string | undefined;
+  readonly selector: NormalSelector;
+  /** Values of `indexes`; all must match. */
+  readonly index: readonly (readonly [name: string, value: string])[];
+}
+
 export interface Owned {
   readonly kind: ServedKind;
   readonly object: KubeObject;
@@ -30,13 +38,7 @@ export interface ControllerWorld {
   readonly served: () => Promise<readonly ServedKind[]>;
   /** Undefined: the object does not exist, confirmed by a live read. Cluster-scoped kinds ignore the namespace. */
   readonly get: (kind: ReadKind, place: Place, signal: AbortSignal) => Promise<KubeObject | undefined>;
-  /** @param namespace undefined: all namespaces */
-  readonly list: (
-    kind: ReadKind,
-    namespace: string | undefined,
-    selector: NormalSelector,
-    signal: AbortSignal,
-  ) => Promise<readonly KubeObject[]>;
+  readonly list: (kind: ReadKind, query: Query, signal: AbortSignal) => Promise<readonly KubeObject[]>;
   readonly owned: (mark: string) => Promise<readonly Owned[]>;
   /** By live reads, so that nothing is missing. */
   readonly ownedLive: (mark: string, signal: AbortSignal) => Promise<readonly Owned[]>;

@@ -181,7 +181,7 @@ async function startWorld(
     context,
     controller,
     kinds,
-    { writes, settled: new Map() },
+    { sources: [], isStarted: () => true, writes, settled: new Map() },
     enqueue,
     watching.signal,
   );

@@ -88,7 +88,7 @@ test('the world of a controller lists the objects of one owner from its stores, 
   const writes = createOwnWrites();
   const kinds = [teams, kind] as const;
   const passes: string[] = [];
-  const memory = { writes, settled: new Map() };
+  const memory = { sources: [], isStarted: () => true, writes, settled: new Map() };
   const stores = watchKinds(context, controller, kinds, memory, (one) => passes.push(one), signal);
   await stores.whenSynced(signal);
   const world = createClusterWorld(context, controller, kinds, stores, writes);

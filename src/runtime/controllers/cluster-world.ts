@@ -3,9 +3,15 @@ import { isDeepStrictEqual } from 'node:util';
 
 import type { ReadKind } from '../../admission/handlers/compile-handler.ts';
 import { selectorText } from '../../admission/handlers/reader.ts';
-import type { CompiledController } from '../../controllers/compile-controller.ts';
-import { contentOf, CONTROLLER_LABEL, OWNER_LABEL, ownerMark } from '../../controllers/owned-objects.ts';
-import type { ControllerWorld, Owned, Place, ServedKind } from '../../controllers/world.ts';
+import type { CompiledController, CompiledSource } from '../../controllers/compile-controller.ts';
+import {
+  contentOf,
+  CONTROLLER_LABEL,
+  nameOf,
+  OWNER_LABEL,
+  ownerMark,
+} from '../../controllers/owned-objects.ts';
+import type { ControllerWorld, Owned, Place, Query, ServedKind } from '../../controllers/world.ts';
 import {
   type GroupResource,
   groupResourceName,
@@ -23,7 +29,11 @@ import type { Resource } from '../../kube/object.ts';
 import { type RecordingContext, regarding } from '../controller.ts';
 import { listIn } from '../namespaces.ts';
 import { appliedKey, type Settled } from '../../controllers/pass-state.ts';
-import { watch, type WatchContext, type Watching } from '../watch.ts';
+import { versionsOf, watch, type WatchContext, type Watching } from '../watch.ts';
+import { systemClock } from '../../kube/clock.ts';
+import { toError } from '../../admission/handlers/errors.ts';
+import { inHandler } from '../handlers/stray-errors.ts';
+import { keysOf, type ObjectRef, valuesOf, type WatchLookup } from '../../controllers/watch-map.ts';
 
 /** Users and tools write annotations, and each such write is a conflict: another pass would meet the next one. */
 const ATTEMPTS = 5;
@@ -72,6 +82,8 @@ export function createClusterWorld(
     discovery.forget(kind);
     return (await discovery.resolve(kind, signal)) === undefined;
   };
+  const isIndexed = (index: Query['index'], object: KubeObject) =>
+    index.every(([name, value]) => controller.indexes[name]?.(object).includes(value));
   const select = async (
     kind: ReadKind,
     namespace: string | undefined,
@@ -99,18 +111,21 @@ export function createClusterWorld(
         : await client.get<KubeObject>(resource, at, { signal });
       return found && deepFreeze(dropManagedFields(found));
     },
-    list: async (kind, namespace, selector, signal) => {
+    list: async (kind, { namespace, selector, index }, signal) => {
       const { store, hasSynced } = stores.primary;
       const isComplete =
         isSame(kind, controller.watched) && hasSynced() && writes.areSeen(writeKey(kind, ''), store.get);
-      if (!isComplete) return await select(kind, namespace, selectorText(selector), signal);
-      return store
-        .list()
-        .filter(
-          ({ metadata }) =>
-            (namespace === undefined || metadata?.namespace === namespace) &&
-            matchesSelector(selector, metadata?.labels ?? {}),
-        );
+      const [first, ...others] = index;
+      if (!isComplete) {
+        const found = await select(kind, namespace, selectorText(selector), signal);
+        return found.filter((object) => isIndexed(index, object));
+      }
+      return (first === undefined ? store.list() : store.byIndex(indexName(first[0]), first[1])).filter(
+        (object) =>
+          (namespace === undefined || object.metadata?.namespace === namespace) &&
+          matchesSelector(selector, object.metadata?.labels ?? {}) &&
+          isIndexed(others, object),
+      );
     },
     owned: (mark) => Promise.resolve(stores.withMark(mark)),
     ownedLive: async (mark, signal) => {
@@ -189,6 +204,20 @@ const placeOf = ({ metadata = {} }: KubeObject): Place => ({
   name: metadata.name ?? '',
 });
 
+/** A kind in `watches`. */
+export interface ServedSource {
+  readonly kind: ServedKind;
+  readonly source: CompiledSource;
+}
+
+interface WatchParts {
+  readonly sources: readonly ServedSource[];
+  readonly writes: OwnWrites;
+  readonly settled: Settled;
+  /** Whether `enqueue` takes keys already. */
+  readonly isStarted: () => boolean;
+}
+
 const BY_MARK = 'mark';
 
 export const isSame = (a: GroupResource, b: GroupResource): boolean =>
@@ -197,12 +226,31 @@ export const isSame = (a: GroupResource, b: GroupResource): boolean =>
 export type ControllerStores = ReturnType<typeof watchKinds>;
 export const writeKey = (kind: GroupResource, key: string): string => `${groupResourceName(kind)} ${key}`;
 
+/** The store has an index of its own besides those of the author. */
+const indexName = (name: string): string => `author:${name}`;
+
+function indexesOf(controller: CompiledController, log: WatchContext['log']) {
+  const authors = Object.entries(controller.indexes).map(([name, index]) => {
+    const onError = (error: unknown) => {
+      log.warn(
+        { err: toError(error), index: name },
+        'an index of the controller failed, so it lacks an object',
+      );
+    };
+    return [indexName(name), (object: KubeObject) => valuesOf(index, object, onError)] as const;
+  });
+  return {
+    ...Object.fromEntries(authors),
+    [BY_MARK]: (object: KubeObject) => [ownerMark(controller, keyOf(object))],
+  };
+}
+
 /** The stores of one controller. `enqueue` gets the key of each object that needs a pass. */
 export function watchKinds(
   context: WatchContext,
   controller: CompiledController,
   [watched, ...owns]: readonly [ServedKind, ...(readonly ServedKind[])],
-  { writes, settled }: { readonly writes: OwnWrites; readonly settled: Settled },
+  { sources, writes, settled, isStarted }: WatchParts,
   enqueue: (key: string) => void,
   signal: AbortSignal,
 ) {
@@ -211,10 +259,11 @@ export function watchKinds(
     {
       resource: watched,
       transform: dropManagedFields,
-      indexes: { [BY_MARK]: (object) => [ownerMark(controller, keyOf(object))] },
+      indexes: indexesOf(controller, context.log),
       onChange: (key, change) => {
         // An object of the same kind that the controller applied needs its own pass.
-        if (needsPass(change) && causeOf(watched, change) !== 'patch') enqueue(key);
+        if (needsPass(change, controller.when, context.log) && causeOf(watched, change) !== 'patch')
+          enqueue(key);
         writes.saw(writeKey(watched, key), change);
       },
     },
@@ -242,6 +291,42 @@ export function watchKinds(
     );
     return { kind, ...store };
   });
+  const lookup: WatchLookup = {
+    byIndex: (index, value) => {
+      if (!Object.hasOwn(controller.indexes, index)) throw new TypeError(`"${index}" is not in indexes`);
+      return primary.store.byIndex(indexName(index), value).map(refOf);
+    },
+    all: () => primary.store.list().map(refOf),
+    watched,
+  };
+  const mapped = sources.map(({ kind, source }) => {
+    const { map, selector, when } = source;
+    const tellAll = onceIn(MAP_FAILED_MS, () => primary.store.keys().forEach(enqueue), signal);
+    return watch<KubeObject>(
+      context,
+      {
+        resource: kind,
+        transform: dropManagedFields,
+        labelSelector: selectorText(selector),
+        metadataOnly: source.kind.metadataOnly,
+        // The first lists are older than the first pass of each object.
+        onChange: (_key, change) => {
+          if (!isStarted() || (change.kind === 'changed' && !isWanted(when, change, context.log))) return;
+          try {
+            const versions = versionsOf(change);
+            const refsOf = (one: KubeObject) => inHandler(controller.name, () => map(one, lookup));
+            const keys = versions.flatMap((one) => keysOf(refsOf(one), one, watched.namespaced));
+            for (const key of new Set(keys)) enqueue(key);
+          } catch (error) {
+            const fields = { err: toError(error), object: nameOf(change.object) };
+            context.log.warn(fields, 'a function "map" failed, so each object gets a pass');
+            tellAll();
+          }
+        },
+      },
+      signal,
+    );
+  });
   const causeOf = (kind: ServedKind, change: Change<KubeObject>) =>
     writes.causeOf(writeKey(kind, keyOf(change.object)), change);
   return {
@@ -260,10 +345,31 @@ export function watchKinds(
       return [...latest.values()];
     },
     whenSynced: async (waiting: AbortSignal) => {
-      await Promise.all([primary, ...owned].map((one) => one.whenSynced(waiting)));
+      await Promise.all([primary, ...owned, ...mapped].map((one) => one.whenSynced(waiting)));
     },
   };
 }
+
+/** A broken `map` must not reconcile everything at each event. In milliseconds. */
+const MAP_FAILED_MS = 60_000;
+
+/** Runs `work` now, and then at most once in this time. */
+function onceIn(ms: number, work: () => void, signal: AbortSignal): () => void {
+  let [next, isWaiting] = [0, false];
+  const run = () => {
+    isWaiting = false;
+    next = performance.now() + ms;
+    if (!signal.aborted) work();
+  };
+  return () => {
+    if (isWaiting) return;
+    isWaiting = true;
+    const cancel = systemClock.after(Math.max(0, next - performance.now()), run);
+    signal.addEventListener('abort', cancel, { once: true });
+  };
+}
+
+const refOf = ({ metadata: { namespace, name = '' } = {} }: KubeObject): ObjectRef => ({ namespace, name });
 
 const versionOf = ({ object }: Owned): string => object.metadata?.resourceVersion ?? '';
 
@@ -276,8 +382,27 @@ const marksOf = (change: Change<KubeObject>): ReadonlySet<string> =>
   new Set([change.object, ...(change.kind === 'changed' ? [change.previous] : [])].flatMap(markOf));
 
 /** A status that the controller wrote is no news. */
-const needsPass = (change: Change<KubeObject>): boolean =>
-  change.kind !== 'changed' || !isDeepStrictEqual(contentOf(change.object), contentOf(change.previous));
+function needsPass(change: Change<KubeObject>, when: CompiledController['when'], log: WatchContext['log']) {
+  if (change.kind !== 'changed') return true;
+  const { object, previous } = change;
+  if (isDeepStrictEqual(contentOf(object), contentOf(previous))) return false;
+  if (object.metadata?.deletionTimestamp !== previous.metadata?.deletionTimestamp) return true;
+  return isWanted(when, change, log);
+}
+
+/** An author's predicate that throws loses nothing. */
+function isWanted(
+  when: CompiledController['when'],
+  { object, previous }: Extract<Change<KubeObject>, { kind: 'changed' }>,
+  log: WatchContext['log'],
+): boolean {
+  try {
+    return when?.(object, previous) !== false;
+  } catch (error) {
+    log.warn({ err: toError(error) }, 'a function "when" failed, so the change causes a pass');
+    return true;
+  }
+}
 
 export type OwnWrites = ReturnType<typeof createOwnWrites>;
 

@@ -1,19 +1,25 @@
 /** The controllers of users, where this process leads. Each has its own stores and queue: none delays another. */
-import type { CompiledController, VersionedKind } from '../../controllers/compile-controller.ts';
+import type { CompiledController } from '../../controllers/compile-controller.ts';
 import { createBrake } from '../../controllers/brake.ts';
 import { runPass, type PassResult } from '../../controllers/pass.ts';
 import type { Settled } from '../../controllers/pass-state.ts';
 import type { ServedKind } from '../../controllers/world.ts';
 import type { PassResultLabel } from '../../server/metrics/metrics.ts';
 import { messageOf } from '../../json/abort.ts';
-import { groupResourceName, type KubeObject } from '../../json/kube-object.ts';
+import { type GroupResource, groupResourceName, type KubeObject } from '../../json/kube-object.ts';
 import { canI, type AccessQuestion } from '../../kube/access.ts';
 import { linkedController, sleep, systemClock } from '../../kube/clock.ts';
 import { AWAIT_CHANGE, GONE, startController, type RecordingContext, type Reconcile } from '../controller.ts';
 import { inHandler } from '../handlers/stray-errors.ts';
 import { placesOf } from '../namespaces.ts';
 import { mayRead } from '../policies/read-access.ts';
-import { createClusterWorld, watchKinds, writeKey, createOwnWrites } from './cluster-world.ts';
+import {
+  createClusterWorld,
+  createOwnWrites,
+  type ServedSource,
+  watchKinds,
+  writeKey,
+} from './cluster-world.ts';
 import type { InstalledWebhooks } from '../webhooks/installed-webhooks.ts';
 
 /** The CRD may be created later, and no watch reports a permission. In milliseconds. */
@@ -42,9 +48,9 @@ async function run(
     const running = linkedController(signal);
     let watching: Promise<unknown> | undefined;
     try {
-      const { kinds, missing } = await whenServed(own, controller, running.signal);
+      const { kinds, sources, missing } = await whenServed(own, controller, running.signal);
       watching = endWhenServed(own, missing, running).catch(() => undefined); // ended
-      await reconcileAll(own, controller, kinds, running.signal);
+      await reconcileAll(own, controller, kinds, sources, running.signal);
     } catch (error) {
       if (!running.signal.aborted) throw error;
     } finally {
@@ -65,14 +71,17 @@ async function reconcileAll(
   context: OwnContext,
   controller: CompiledController,
   kinds: readonly [ServedKind, ...ServedKind[]],
+  sources: readonly ServedSource[],
   signal: AbortSignal,
 ): Promise<void> {
   const { passes } = context;
   const writes = createOwnWrites();
   let enqueue: (key: string) => void = () => undefined;
+  let isStarted = false;
   const settled: Settled = new Map();
   const brake = createBrake();
-  const stores = watchKinds(context, controller, kinds, { writes, settled }, (key) => enqueue(key), signal);
+  const parts = { sources, writes, settled, isStarted: () => isStarted };
+  const stores = watchKinds(context, controller, kinds, parts, (key) => enqueue(key), signal);
   await stores.whenSynced(signal);
   const world = createClusterWorld(context, controller, kinds, stores, writes);
   const [kind] = kinds;
@@ -122,7 +131,8 @@ async function reconcileAll(
   const options = { name: `controller-${name}`, concurrency, reconcile, timeoutMs: timeoutMs + REPORT_MS };
   const controlled = startController(context, options, signal);
   enqueue = controlled.add;
-  for (const key of stores.primary.store.keys()) enqueue(key);
+  isStarted = true;
+  for (const key of stores.primary.store.keys()) controlled.add(key);
   await controlled.stopped;
 }
 
@@ -134,7 +144,7 @@ const labelOf = (result: PassResult | undefined): PassResultLabel => {
 /** Ends `running`, so that the controller starts again with the kind. */
 async function endWhenServed(
   { discovery, log }: OwnContext,
-  missing: readonly VersionedKind[],
+  missing: readonly GroupResource[],
   { signal, abort }: Pick<ReturnType<typeof linkedController>, 'signal' | 'abort'>,
 ): Promise<void> {
   while (missing.length > 0 && !signal.aborted) {
@@ -155,7 +165,8 @@ async function whenServed(
   signal: AbortSignal,
 ): Promise<{
   readonly kinds: readonly [ServedKind, ...ServedKind[]];
-  readonly missing: readonly VersionedKind[];
+  readonly sources: readonly ServedSource[];
+  readonly missing: readonly GroupResource[];
 }> {
   const { log, passes } = context;
   const may = rememberingYes((question) => canI(context.client, question, { signal }));
@@ -167,11 +178,20 @@ async function whenServed(
         [controller.watched, ...controller.owns].map((kind) => served(context, kind, may, signal)),
       );
       if (watched === undefined) throw new NotUsable(notServed(controller.watched));
-      const missing = controller.owns.filter((_kind, index) => owns[index] === undefined);
+      const others = controller.watches.map(({ kind }) => kind);
+      const found = await Promise.all(others.map((kind) => served(context, kind, may, signal)));
+      const missing = [
+        ...controller.owns.filter((_kind, index) => owns[index] === undefined),
+        ...others.filter((_kind, index) => found[index] === undefined),
+      ];
       passes.missingKinds(missing.length);
       for (const kind of missing)
-        log.warn({ problem: notServed(kind) }, 'the controller runs without a kind in owns');
-      return { kinds: [watched, ...owns.filter((kind) => kind !== undefined)], missing };
+        log.warn({ problem: notServed(kind) }, 'the controller runs without a kind in owns or watches');
+      const sources = controller.watches.flatMap((source, index) => {
+        const kind = found[index];
+        return kind === undefined ? [] : [{ kind, source }];
+      });
+      return { kinds: [watched, ...owns.filter((kind) => kind !== undefined)], sources, missing };
     } catch (error) {
       signal.throwIfAborted();
       passes.missingKinds(1);
@@ -186,8 +206,12 @@ async function whenServed(
 
 class NotUsable extends Error {}
 
-const nameOf = (kind: VersionedKind): string => `${groupResourceName(kind)} in ${kind.version}`;
-const notServed = (kind: VersionedKind): string => `the API server does not serve ${nameOf(kind)}`;
+/** Without a version: the one that the API server prefers. */
+type WantedKind = GroupResource & { readonly version: string | undefined };
+
+const nameOf = (kind: WantedKind): string =>
+  kind.version === undefined ? groupResourceName(kind) : `${groupResourceName(kind)} in ${kind.version}`;
+const notServed = (kind: WantedKind): string => `the API server does not serve ${nameOf(kind)}`;
 
 type May = (question: AccessQuestion) => Promise<boolean>;
 
@@ -203,7 +227,7 @@ export function rememberingYes(ask: May): May {
 
 async function served(
   { discovery, namespaces }: RecordingContext,
-  kind: VersionedKind,
+  kind: WantedKind,
   may: May,
   signal: AbortSignal,
 ): Promise<ServedKind | undefined> {
@@ -214,7 +238,7 @@ async function served(
     throw new NotUsable(
       `Gatehouse lacks permission to get, list and watch ${nameOf(kind)}: apply the output of "gatehouse manifests --handlers"`,
     );
-  return { ...found, version: kind.version };
+  return { ...found, version: kind.version ?? found.version };
 }
 
 type Sessions = Pick<InstalledWebhooks, 'devSessions' | 'whenListed' | 'onChange'>;

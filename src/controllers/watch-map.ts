@@ -1,0 +1,93 @@
+/** From a change of another kind to the objects that need a pass. */
+import { listIn, objectIn, textIn } from '../json/json.ts';
+import { objectKey, splitApiVersion, type KubeObject } from '../json/kube-object.ts';
+import type { ReadableKind, Frozen, UntypedObject } from '../admission/handlers/handler.ts';
+import type { LabelSelector } from '../api/policy-match.ts';
+
+/** The name of an object of the kind in `watch`. */
+export interface ObjectRef {
+  readonly name: string;
+  /** Default: the namespace of the changed object. Ignored for cluster-scoped kinds. */
+  readonly namespace?: string | undefined;
+}
+
+export interface WatchLookup {
+  /** The objects of the kind in `watch` for which the function in `indexes` returned this value. */
+  readonly byIndex: (index: string, value: string) => readonly ObjectRef[];
+  /** All objects of the kind in `watch`. */
+  readonly all: () => readonly ObjectRef[];
+  /** The kind in `watch`. */
+  readonly watched: { readonly group: string; readonly kind: string };
+}
+
+/** Another kind whose changes cause passes. */
+export interface WatchSource<Found extends object = UntypedObject> {
+  /** Like an entry of `reads`, which it replaces. */
+  readonly kind: ReadableKind;
+  readonly labelSelector?: LabelSelector;
+  /**
+   * Whether a change causes passes. Not asked about new and deleted objects, and after a restart each object gets a pass anyway.
+   * Default: every change.
+   */
+  when?(object: Frozen<Found>, before: Frozen<Found>): boolean;
+  /**
+   * The objects that need a pass. Called with the object before a change, too: what it referred to gets a pass. Synchronous,
+   * without side effects. If it throws, all objects get a pass.
+   */
+  map(object: Frozen<Found>, lookup: WatchLookup): readonly ObjectRef[];
+}
+
+/** For `map`: the owners of the kind in `watch`. */
+export function ownersOf(object: object, { watched }: WatchLookup): readonly ObjectRef[] {
+  const namespace = namespaceOf(object);
+  return listIn(object, 'metadata', 'ownerReferences').flatMap((reference) =>
+    textIn(reference, 'kind') === watched.kind &&
+    splitApiVersion(textIn(reference, 'apiVersion')).group === watched.group
+      ? [{ name: textIn(reference, 'name'), namespace }]
+      : [],
+  );
+}
+
+/** For `map`: the object that a label names, in the namespace of a second label or of the object itself. */
+export const byLabel =
+  (label: string, namespaceLabel?: string) =>
+  (object: object): readonly ObjectRef[] => {
+    const labels = objectIn(object, 'metadata', 'labels');
+    const name = textIn(labels, label);
+    const namespace = namespaceLabel === undefined ? undefined : textIn(labels, namespaceLabel) || undefined;
+    return name === '' ? [] : [{ name, namespace: namespace ?? namespaceOf(object) }];
+  };
+
+const namespaceOf = (object: object): string | undefined =>
+  textIn(object, 'metadata', 'namespace') || undefined;
+
+/** The keys of what `map` returned. @throws TypeError */
+export function keysOf(refs: unknown, object: KubeObject, isNamespaced: boolean): readonly string[] {
+  if (!Array.isArray(refs)) throw new TypeError('map: return a list of { name, namespace }');
+  return refs.map((ref: unknown) => {
+    const name = textIn(ref, 'name');
+    if (name === '') throw new TypeError('map: each item needs a name');
+    const namespace = isNamespaced ? textIn(ref, 'namespace') || object.metadata?.namespace : undefined;
+    if (isNamespaced && namespace === undefined)
+      throw new TypeError(
+        `map: ${name} needs a namespace, because ${object.kind ?? 'the changed object'} has none`,
+      );
+    return objectKey({ namespace, name });
+  });
+}
+
+/** The values of an index. Authors' functions must not break a store: @param onError gets what they throw */
+export function valuesOf(
+  index: (object: object) => readonly string[],
+  object: object,
+  onError: (error: unknown) => void,
+): readonly string[] {
+  try {
+    const values: unknown = index(object);
+    if (Array.isArray(values)) return values.filter((value) => typeof value === 'string');
+    throw new TypeError('return a list of strings');
+  } catch (error) {
+    onError(error);
+    return [];
+  }
+}
