@@ -38,7 +38,9 @@ export { runController, type ControllerVerdict } from './controllers/run-control
 export {
   byLabel,
   ownersOf,
+  watching,
   type ObjectRef,
   type WatchLookup,
   type WatchSource,
 } from './controllers/watch-map.ts';
+export type { Kinds, TypeOf } from './controllers/kinds.ts';

@@ -34,22 +34,28 @@ function servedKind({ kinds, pass }: PassState, { apiVersion, kind }: AppliedObj
 }
 
 /** With `generateName`, each pass would create one more object. @throws TypeError */
-function expectName({ kind, metadata }: AppliedObject): AppliedObject['metadata'] {
-  if (typeof metadata.name !== 'string' || metadata.name === '')
+function checked(given: object): AppliedObject {
+  const [apiVersion, kind] = [textIn(given, 'apiVersion'), textIn(given, 'kind')];
+  if (apiVersion === '' || kind === '')
+    throw new TypeError(
+      `the object ${textIn(given, 'metadata', 'name')} needs apiVersion and kind: types of client-node do not set them`,
+    );
+  if (textIn(given, 'metadata', 'name') === '')
     throw new TypeError(
       `${kind}: metadata.name is missing: use a name that follows from the reconciled object`,
     );
-  return metadata;
+  return given as AppliedObject;
 }
 
 /** @throws Error if the object belongs to something else */
 export async function applyObject(
   state: PassState,
-  given: AppliedObject,
+  object: object,
   options: ApplyOptions = {},
 ): Promise<KubeObject> {
+  const given = checked(object);
   const kind = servedKind(state, given);
-  const { name, namespace } = expectName(given);
+  const { name, namespace } = given.metadata;
   if (kind.namespaced && namespace === undefined)
     throw new TypeError(`${kind.kind} ${name} needs metadata.namespace`);
   const desired = desiredObject(given, state, state.pass.controller);
@@ -134,11 +140,12 @@ function wasThere(stored: KubeObject, fieldManager: string): boolean {
   );
 }
 
-export async function removeObject(state: PassState, given: AppliedObject): Promise<boolean> {
+export async function removeObject(state: PassState, object: object): Promise<boolean> {
   const { controller, world, deadline } = state.pass;
+  const given = checked(object);
   const kind = servedKind(state, given);
   const read = { ...kind, metadataOnly: false };
-  const { name, namespace } = expectName(given);
+  const { name, namespace } = given.metadata;
   if (state.applied.get(appliedKey(kind, given)) !== undefined)
     throw new TypeError(
       `${nameOf(given)} was applied in this pass: a pass must not apply and remove the same object`,

@@ -4,7 +4,14 @@ import { readKindOf, type ReadKind } from '../admission/handlers/compile-handler
 import { selectorOf } from '../admission/handlers/reader.ts';
 import { objectIn, parseJson, stringifyJson, textIn } from '../json/json.ts';
 import { applyObject, removeObject } from './apply.ts';
-import type { ControllerContext, Progress, ProgressRecord } from './controller.ts';
+import type {
+  ApplyOptions,
+  ControllerContext,
+  ListOptions,
+  Progress,
+  ProgressRecord,
+  ReadOptions,
+} from './controller.ts';
 import { later, WAITING_SECONDS, type PassState } from './pass-state.ts';
 import type { AuthorCondition } from './status.ts';
 import { groupResourceName, toTimestamp, type KubeObject } from '../json/kube-object.ts';
@@ -44,7 +51,7 @@ export function createContext(state: PassState): ControllerContext {
     if (state.requeueAt === undefined || at < state.requeueAt) state.requeueAt = at;
   };
   return {
-    apply: async (object, options) => {
+    apply: async (object: object, options?: ApplyOptions) => {
       check();
       return (await applyObject(state, object, options)) as never;
     },
@@ -52,11 +59,11 @@ export function createContext(state: PassState): ControllerContext {
       check();
       return await removeObject(state, object);
     },
-    get: async (resource, { name, namespace = own }) => {
+    get: async (resource: string, { name, namespace = own }: ReadOptions) => {
       const kind = kindOf(resource);
       return (await world.get(kind, { namespace, name }, deadline)) as never;
     },
-    list: async (resource, { namespace = own, labelSelector, index = {} } = {}) => {
+    list: async (resource: string, { namespace = own, labelSelector, index = {} }: ListOptions = {}) => {
       const kind = kindOf(resource);
       const values = Object.entries(index);
       checkIndexes(controller, kind, values);

@@ -2,6 +2,7 @@
 import type { LabelSelector } from '../api/policy-match.ts';
 import type { Frozen, HandlerLog, ReadableKind, UntypedObject } from '../admission/handlers/handler.ts';
 import { normaliseSelector } from '../json/label-selector.ts';
+import type { Kinds, ObjectOf } from './kinds.ts';
 import type { WatchSource } from './watch-map.ts';
 import { controllerProblems } from '../api/controller-definition.ts';
 
@@ -89,14 +90,28 @@ export function isController(value: unknown): value is Controller {
 export interface AppliedObject {
   readonly apiVersion: string;
   readonly kind: string;
-  readonly metadata: {
-    readonly name: string;
-    /** Required for namespaced kinds. */
-    readonly namespace?: string;
-    readonly labels?: Readonly<Record<string, string>>;
-    readonly annotations?: Readonly<Record<string, string>>;
-  };
+  readonly metadata: AppliedMeta;
 }
+
+interface AppliedMeta {
+  readonly name: string;
+  /** Required for namespaced kinds. */
+  readonly namespace?: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly annotations?: Readonly<Record<string, string>>;
+}
+
+/** The fields of a known kind, or any. */
+type AppliedFields<ApiVersion, Kind> = [ObjectOf<ApiVersion, Kind>] extends [never]
+  ? { readonly metadata: AppliedMeta; readonly [field: string]: unknown }
+  : Frozen<Omit<ObjectOf<ApiVersion, Kind>, 'apiVersion' | 'kind' | 'metadata' | 'status'>> & {
+      readonly metadata: AppliedMeta;
+    };
+
+/** As the API server stores it. */
+type Stored<ApiVersion, Kind, Fallback> = [ObjectOf<ApiVersion, Kind>] extends [never]
+  ? Fallback & UntypedObject
+  : Frozen<ObjectOf<ApiVersion, Kind>>;
 
 export interface ApplyOptions {
   /** Whether to take over an existing object without a controller. Default: false; the pass then fails. */
@@ -118,6 +133,41 @@ export interface ListOptions {
   readonly labelSelector?: LabelSelector;
   /** Only for the kind in `watch`: the values of `indexes`, such as `{ secret: 'db' }`. */
   readonly index?: Readonly<Record<string, string>>;
+}
+
+export interface Apply {
+  /** A literal of a known kind has the fields of the kind. */
+  <ApiVersion extends string, Kind extends string>(
+    object: { readonly apiVersion: ApiVersion; readonly kind: Kind } & AppliedFields<ApiVersion, Kind>,
+    options?: ApplyOptions,
+  ): Promise<Stored<ApiVersion, Kind, { readonly apiVersion: ApiVersion; readonly kind: Kind }>>;
+  /** A value of a type whose `apiVersion` and `kind` are any text, such as `V1Deployment` of client-node. */
+  <const Applied extends { apiVersion?: string; kind?: string; metadata?: object }>(
+    object: string extends Applied['apiVersion'] ? Applied : never,
+    options?: ApplyOptions,
+  ): Promise<Frozen<Applied>>;
+}
+
+export interface Get {
+  <Resource extends keyof Kinds>(
+    resource: Resource,
+    options: ReadOptions,
+  ): Promise<Frozen<Kinds[Resource]> | undefined>;
+  <Found extends object = UntypedObject>(
+    resource: string,
+    options: ReadOptions,
+  ): Promise<Frozen<Found> | undefined>;
+}
+
+export interface List {
+  <Resource extends keyof Kinds>(
+    resource: Resource,
+    options?: ListOptions,
+  ): Promise<readonly Frozen<Kinds[Resource]>[]>;
+  <Found extends object = UntypedObject>(
+    resource: string,
+    options?: ListOptions,
+  ): Promise<readonly Frozen<Found>[]>;
 }
 
 /** A record of an operation in an external system, in `status.progress`. */
@@ -154,10 +204,7 @@ export interface ControllerContext {
    * @throws Error if the object exists and belongs to something else
    * @throws TypeError if this pass applied the object with different content
    */
-  readonly apply: <Applied extends AppliedObject>(
-    object: Applied,
-    options?: ApplyOptions,
-  ) => Promise<Frozen<Applied>>;
+  readonly apply: Apply;
   /**
    * Deletes an object of a kind in `owns` if it belongs to the reconciled object. True: it is gone. False: it is being
    * deleted, and its end causes another pass; `finalize` is then not complete. Keeps an object that this controller cannot
@@ -167,15 +214,9 @@ export interface ControllerContext {
    */
   readonly remove: (object: RemovedObject) => Promise<boolean>;
   /** Reads one object of a kind in `watch`, `owns` or `reads`, named like `namespaces`. Sees the controller's own writes. */
-  readonly get: <Found extends object = UntypedObject>(
-    resource: string,
-    options: ReadOptions,
-  ) => Promise<Frozen<Found> | undefined>;
+  readonly get: Get;
   /** Lists objects of such a kind. Sees the controller's own writes. */
-  readonly list: <Found extends object = UntypedObject>(
-    resource: string,
-    options?: ListOptions,
-  ) => Promise<readonly Frozen<Found>[]>;
+  readonly list: List;
   /**
    * Sets a condition for this pass. The conditions of the object belong to this controller: one that a pass does not set
    * disappears. Write positive conditions: `Ready` is False while one of them is not True, unless the pass sets `Ready`

@@ -3,6 +3,7 @@ import { listIn, objectIn, textIn } from '../json/json.ts';
 import { objectKey, splitApiVersion, type KubeObject } from '../json/kube-object.ts';
 import type { ReadableKind, Frozen, UntypedObject } from '../admission/handlers/handler.ts';
 import type { LabelSelector } from '../api/policy-match.ts';
+import type { TypeOf } from './kinds.ts';
 
 /** The name of an object of the kind in `watch`. */
 export interface ObjectRef {
@@ -36,6 +37,12 @@ export interface WatchSource<Found extends object = UntypedObject> {
    */
   map(object: Frozen<Found>, lookup: WatchLookup): readonly ObjectRef[];
 }
+
+/** An entry of `watches` whose functions have the type of the kind. */
+export const watching = <Kind extends ReadableKind>(
+  kind: Kind,
+  source: Omit<WatchSource<TypeOf<Kind>>, 'kind'>,
+): WatchSource => ({ ...source, kind });
 
 /** For `map`: the owners of the kind in `watch`. */
 export function ownersOf(object: object, { watched }: WatchLookup): readonly ObjectRef[] {

@@ -21,11 +21,13 @@ export interface UntypedObject {
 /** The type with all fields read-only, at every level: for input that a handler must not change. */
 export type Frozen<T> = T extends (...args: never[]) => unknown
   ? T
-  : T extends readonly (infer Item)[]
-    ? readonly Frozen<Item>[]
-    : T extends object
-      ? { readonly [Key in keyof T]: Frozen<T[Key]> }
-      : T;
+  : T extends Date
+    ? string
+    : T extends readonly (infer Item)[]
+      ? readonly Frozen<Item>[]
+      : T extends object
+        ? { readonly [Key in keyof T]: Frozen<T[Key]> }
+        : T;
 
 /** Which requests the API server sends to a handler, like `spec.match` of an AdmissionPolicy. */
 export interface HandlerMatch {
