@@ -33,10 +33,20 @@ describe('what a controller throws', () => {
     throw error;
   };
   const odd = Object.assign(new Error('x'), { message: undefined });
+  const refused = ['::1', '127.0.0.1'].map((host) => new Error(`connect ECONNREFUSED ${host}`));
+  const circular = new Error('round');
+  circular.cause = circular;
   test.each<[string, unknown, string]>([
     ['undefined', undefined, 'threw undefined, which is not an Error and lacks a stack'],
     ['an error without a message', new TypeError(), 'TypeError'],
     ['an error whose message is no text', odd, 'Error'],
+    [
+      'a cause, also of several attempts,',
+      new TypeError('fetch failed', { cause: new AggregateError(refused) }),
+      'fetch failed: connect ECONNREFUSED ::1, connect ECONNREFUSED 127.0.0.1',
+    ],
+    ['a cause that is no Error', new Error('a', { cause: 'b' }), 'a: b'],
+    ['its own cause', circular, 'round'],
     ['a frozen error', Object.freeze(new Error('frozen')), 'frozen'],
   ])('%s has a message in the condition', async (_what, error, message) => {
     expect(await readyOf(thrown(error))).toMatchObject({ reason: 'ReconcileFailed', message });

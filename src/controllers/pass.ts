@@ -1,6 +1,6 @@
 /** One pass of a controller over one object: finalizer, the author's code, pruning, status. */
 import { toError } from '../admission/handlers/errors.ts';
-import { orAborted } from '../json/abort.ts';
+import { messageWithCauses, orAborted } from '../json/abort.ts';
 import { keyOf, type KubeObject } from '../json/kube-object.ts';
 import type { ControllerFunction } from './compile-controller.ts';
 import { createContext } from './context.ts';
@@ -139,7 +139,7 @@ async function failed(state: PassState, error: Error, reason: string): Promise<P
   const { world, signal } = state.pass;
   try {
     if (!signal.aborted && !world.isPassing(error)) {
-      const message = messageOf(error);
+      const message = oneLine(error);
       world.event(state.object, 'Warning', reason, message);
       await writeStatus(state, { why: 'Reconciling', reason, message });
     }
@@ -153,11 +153,8 @@ async function failed(state: PassState, error: Error, reason: string): Promise<P
 /** Conditions hold 32 KiB, but readers need a few lines. */
 const LONGEST = 1_024;
 
-/** Authors throw errors without a message, and errors whose message is no text. */
-function messageOf({ message, name }: { readonly message: unknown; readonly name: string }): string {
-  const text = typeof message === 'string' && message.trim() !== '' ? message : name;
-  return explainRefusal(text).replace(/\s+/g, ' ').slice(0, LONGEST).toWellFormed();
-}
+const oneLine = (error: Error): string =>
+  explainRefusal(messageWithCauses(error)).replace(/\s+/g, ' ').slice(0, LONGEST).toWellFormed();
 
 async function writeStatus(state: PassState, unready: Unready | undefined): Promise<void> {
   const { pass, kind, conditions, fields } = state;
