@@ -4,16 +4,18 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import pino from 'pino';
+import pino, { type Logger } from 'pino';
 import { parseAllDocuments } from 'yaml';
 
 import { resolveConfig } from './config/config.ts';
 import { compileController, type CompiledController } from './controllers/compile-controller.ts';
 import type { Controller } from './controllers/controller.ts';
-import { listIn } from './json/json.ts';
-import { groupResourceName, type KubeObject } from './json/kube-object.ts';
+import { messageWithCauses } from './json/abort.ts';
+import { listIn, textIn } from './json/json.ts';
+import { groupResourceName, keyOf, objectKey, type KubeObject } from './json/kube-object.ts';
+import { systemClock } from './kube/clock.ts';
 import { createClient } from './kube/client.ts';
-import { createEventRecorder } from './kube/events.ts';
+import { createEventRecorder, type EventRecorder } from './kube/events.ts';
 import type { NamedRef } from './kube/object.ts';
 import type { Rest } from './kube/rest.ts';
 import { connect, type Context } from './runtime/context.ts';
@@ -23,8 +25,31 @@ import { applyManifests } from './cli/deploy-manifests.ts';
 import { NAMESPACE, startApi } from './cli/sandbox/api.ts';
 
 export interface SettleOptions {
-  /** Default: 30. */
+  /** Whether the controller then runs once more, like a new leader, and must not write. Default: true. */
+  readonly restart?: boolean;
+  /** Retries failures for so long, with the delays of a cluster. Default: four times, without delay. */
   readonly timeoutSeconds?: number;
+}
+
+/** What the controller waits for: `wait` was called, or the next pass is due later. */
+export interface Waiting {
+  readonly object: string;
+  readonly reason: string;
+  readonly message: string;
+}
+
+export interface Settled {
+  /** Of the first run: `PATCH /api/v1/namespaces/ann`. */
+  readonly writes: readonly string[];
+  readonly waiting: readonly Waiting[];
+}
+
+export interface SuiteEvent {
+  readonly type: 'Normal' | 'Warning';
+  readonly reason: string;
+  readonly message: string;
+  /** `Workplace ann` */
+  readonly object: string;
 }
 
 /** A group, a version and a plural, as in `watch` of a controller: `{ group: '', version: 'v1', resource: 'namespaces' }`. */
@@ -39,6 +64,9 @@ export type ControllerSuite = Awaited<ReturnType<typeof startControllerSuite>>;
 /** So many looks in a row without a pass: nothing is left to do. A process that gets no CPU time does not look. */
 const QUIET_LOOKS = 4;
 const LOOK_EVERY_MS = 75;
+/** An object that fails so often in a row, or has so many passes in one run, does not settle. */
+const MOST_FAILURES = 4;
+const MOST_PASSES = 200;
 
 /**
  * Starts an API in memory. Stop it at the end of the test.
@@ -54,12 +82,16 @@ export async function startControllerSuite(
   const api = await startApi(0, folder);
   const connection = api.connectAsAdmin();
   const ended = new AbortController();
-  const log = pino({ level: 'silent' });
+  const lines: string[] = [];
+  const log = pino({ base: null }, { write: (line: string) => lines.push(line) });
   const metrics = createMetrics();
   const parts = { config: resolveConfig({ namespace: NAMESPACE }, {}), identity: 'suite', metrics, log };
   const connected = await connect(connection, { ...parts, tracing: undefined }, ended.signal);
   const { context } = connected;
   const { client, discovery } = context;
+  const events: SuiteEvent[] = [];
+  const clock = createMovedClock();
+  const running: Running = { context, controller: compiled, clock, events };
   const apply = async (...objects: readonly object[]): Promise<void> => {
     await applyManifests({ client, discovery, namespace: 'default' }, objects);
   };
@@ -74,21 +106,39 @@ export async function startControllerSuite(
     apply,
     get: async (kind: SuiteKind, ref: NamedRef): Promise<KubeObject | undefined> =>
       await client.get<KubeObject>(await served(kind), ref),
+    /** @param namespace undefined: all namespaces */
+    list: async (kind: SuiteKind, namespace?: string): Promise<readonly KubeObject[]> =>
+      (await client.listAll<KubeObject>(await served(kind), { namespace })).items,
+    /** A merge patch, as a user or another controller: null removes a field. */
+    patch: async (kind: SuiteKind, ref: NamedRef, patch: object): Promise<KubeObject> =>
+      await client.patchMerge<KubeObject>(await served(kind), ref, patch),
+    /** As a kubelet or another controller: a merge patch of the status. */
+    setStatus: async (kind: SuiteKind, ref: NamedRef, status: object): Promise<KubeObject> =>
+      await client.patchStatus<KubeObject>(await served(kind), ref, { status }),
     remove: async (kind: SuiteKind, ref: NamedRef): Promise<void> => {
       await client.delete(await served(kind), ref);
     },
+    /** A file for kubectl and other clients. */
+    kubeconfig: api.kubeconfig,
+    /** The time of the passes moves on: what they wait for is due at the next `settle`. */
+    advance: clock.advance,
+    /** The Events that the controller recorded. */
+    events: (): readonly SuiteEvent[] => [...events],
+    /** The log as JSON, one line an entry. */
+    logs: (): readonly string[] => [...lines],
     /**
-     * Runs the controller until each object is ready, stalled or gone, and no pass is left. Then runs it once more, like
-     * a new leader. Returns the writes of the first run: `PATCH /api/v1/namespaces/ann`.
+     * Runs the controller until no pass is left, and each object is ready, stalled, gone, or waits. Delays after failures take
+     * no time.
      *
-     * @throws Error if the second run writes, or the first one does not end in time
+     * @throws Error if the second run writes, an object keeps failing, or passes keep changing the same
      */
-    settle: async ({ timeoutSeconds = 30 }: SettleOptions = {}): Promise<readonly string[]> => {
-      const until = AbortSignal.timeout(timeoutSeconds * 1_000);
-      const writes = await runUntilQuiet(context, compiled, until);
-      const again = await runUntilQuiet(context, compiled, until);
-      if (again.length > 0) throw new Error(`the second run writes, too:\n${again.join('\n')}`);
-      return writes;
+    settle: async ({ restart = true, timeoutSeconds }: SettleOptions = {}): Promise<Settled> => {
+      const until = timeoutSeconds === undefined ? undefined : AbortSignal.timeout(timeoutSeconds * 1_000);
+      const settled = await runUntilQuiet(running, until);
+      const again = restart ? await runUntilQuiet(running, until) : undefined;
+      if (again !== undefined && again.writes.length > 0)
+        throw new Error(`the second run writes, too:\n${again.writes.join('\n')}`);
+      return settled;
     },
     stop: async (): Promise<void> => {
       ended.abort();
@@ -102,40 +152,49 @@ export async function startControllerSuite(
 const documentsIn = (file: URL): readonly object[] =>
   parseAllDocuments(readFileSync(file, 'utf8')).map((document) => document.toJS() as object);
 
-async function runUntilQuiet(
-  context: Context,
-  controller: CompiledController,
-  until: AbortSignal,
-): Promise<readonly string[]> {
+interface Running {
+  readonly context: Context;
+  readonly controller: CompiledController;
+  readonly clock: MovedClock;
+  readonly events: SuiteEvent[];
+}
+
+async function runUntilQuiet(suite: Running, until: AbortSignal | undefined): Promise<Settled> {
+  const { context, controller, clock, events } = suite;
   const running = new AbortController();
   const writes: string[] = [];
   const rest = recording(context.rest, writes);
   const client = createClient(rest);
   const passes = countPasses(context.metrics);
-  const { record } = createEventRecorder({
+  const { log, fails } = failuresIn(context.log);
+  const recorder = createEventRecorder({
     client,
-    log: context.log,
+    log,
     component: 'gatehouse',
     instance: 'suite',
     signal: running.signal,
   });
+  const record: EventRecorder['record'] = (note) => {
+    const { regarding, type, reason, message } = note;
+    events.push({ type, reason, message, object: `${regarding.kind} ${objectKey(regarding)}` });
+    recorder.record(note);
+  };
   const metrics = { ...context.metrics, userController: passes.userController };
-  const { stopped } = startControllers(
-    { ...context, rest, client, metrics, record },
-    [controller],
-    running.signal,
-  );
+  const parts = { ...context, rest, client, metrics, record, log };
+  const { stopped } = startControllers(parts, [controller], running.signal, clock);
   try {
     for (let quiet = 0; ;) {
       await sleep(LOOK_EVERY_MS);
       quiet = passes.wereThereNone() ? quiet + 1 : 0;
-      const unsettled =
-        quiet >= QUIET_LOOKS ? await unsettledIn(context, controller, passes.ended()) : undefined;
-      if (unsettled?.length === 0 && passes.wereThereNone()) return writes;
-      if (until.aborted)
-        throw new Error(
-          `the controller is not done in time: ${unsettled?.join('; ') ?? 'passes follow each other'}`,
-        );
+      const failing = fails(until === undefined || until.aborted ? MOST_FAILURES : Number.POSITIVE_INFINITY);
+      if (failing !== undefined)
+        throw new Error(`a pass of ${failing.key} fails again and again: ${failing.why}`);
+      if (until?.aborted === true) throw new Error('the controller is not done in time');
+      const waiting = quiet >= QUIET_LOOKS ? await waitingIn(suite, passes.ended()) : undefined;
+      if (!passes.wereThereNone() || waiting === undefined) continue;
+      if (!passes.hasFailed()) return { writes, waiting };
+      if (until === undefined) clock.skip();
+      quiet = 0;
     }
   } finally {
     running.abort();
@@ -143,24 +202,55 @@ async function runUntilQuiet(
   }
 }
 
-/** Objects that a pass has not brought to an end, each with the reason. @param passes since the start */
-async function unsettledIn(
-  { client, discovery }: Context,
-  { watched }: CompiledController,
+/** Undefined: not each object had a pass. @throws Error if passes keep changing the same */
+async function waitingIn(
+  { context: { client, discovery }, controller: { watched, name } }: Running,
   passes: number,
-): Promise<readonly string[]> {
+): Promise<readonly Waiting[] | undefined> {
   const resource = await discovery.resolve(watched);
-  if (resource === undefined) return [`${groupResourceName(watched)} is not served`];
+  if (resource === undefined)
+    throw new Error(`${groupResourceName(watched)} is not served: add it to manifests`);
   const { items } = await client.listAll<KubeObject>(resource);
-  if (passes < items.length) return [`${passes} passes for ${items.length} objects`];
-  return items.flatMap((object) => {
-    const open = listIn(object, 'status', 'conditions').find(
-      (condition) =>
-        Reflect.get(condition as object, 'type') === 'Reconciling' &&
-        Reflect.get(condition as object, 'status') === 'True',
-    ) as { readonly message?: string } | undefined;
-    return open === undefined ? [] : [`${object.metadata?.name ?? ''}: ${open.message ?? ''}`];
+  if (passes < items.length) return undefined;
+  const waiting = items.flatMap((object) => {
+    const conditions = listIn(object, 'status', 'conditions');
+    const open = conditions.find(
+      (one) => textIn(one, 'type') === 'Reconciling' && textIn(one, 'status') === 'True',
+    );
+    return open === undefined
+      ? []
+      : [{ object: keyOf(object), reason: textIn(open, 'reason'), message: textIn(open, 'message') }];
   });
+  // The brake delays them, so there is no pass for a while.
+  const changing = waiting.find(({ reason }) => reason === 'KeepsChanging');
+  if (changing !== undefined || passes > MOST_PASSES * (items.length + 1))
+    throw new Error(
+      `the controller ${name} does not come to rest: ${changing === undefined ? `${passes} passes` : `${changing.object}: ${changing.message}`}`,
+    );
+  return waiting;
+}
+
+/** Of each key, how often a pass has failed in a row. */
+function failuresIn(log: Logger) {
+  const failures = new Map<string, { readonly count: number; readonly why: string }>();
+  const child = log.child({});
+  const warn = child.warn.bind(child);
+  child.warn = ((fields: { readonly key?: string; readonly err?: unknown }, message: string) => {
+    if (message === 'reconcile failed' && fields.key !== undefined) {
+      const count = (failures.get(fields.key)?.count ?? 0) + 1;
+      failures.set(fields.key, { count, why: messageWithCauses(fields.err) });
+    }
+    warn(fields, message);
+  }) as Logger['warn'];
+  // startControllers makes children, which must count, too.
+  child.child = (() => child) as unknown as Logger['child'];
+  return {
+    log: child,
+    fails: (most: number) => {
+      const found = [...failures].find(([, { count }]) => count >= most);
+      return found && { key: found[0], why: found[1].why };
+    },
+  };
 }
 
 /** The metrics, and whether a pass runs or has run since the last look. */
@@ -170,8 +260,9 @@ function countPasses({ userController }: Context['metrics']) {
   let hasFailed = false; // a retry follows
   return {
     ended: () => ended,
+    hasFailed: () => hasFailed,
     wereThereNone: () => {
-      const isQuiet = active === 0 && !hasFailed && ended === endedBefore;
+      const isQuiet = active === 0 && ended === endedBefore;
       endedBefore = ended;
       return isQuiet;
     },
@@ -191,6 +282,49 @@ function countPasses({ userController }: Context['metrics']) {
         },
       };
     }) satisfies Context['metrics']['userController'],
+  };
+}
+
+type MovedClock = ReturnType<typeof createMovedClock>;
+
+/** The clock of the system, and a part that moves only by hand. */
+function createMovedClock() {
+  let movedMs = 0;
+  const timers = new Set<{ readonly due: number; readonly run: () => void }>();
+  const monotonic = () => systemClock.monotonic() + movedMs;
+  const runDue = () => {
+    for (const timer of timers) if (timer.due <= monotonic()) timer.run();
+  };
+  return {
+    now: () => systemClock.now() + movedMs,
+    monotonic,
+    after: (ms: number, run: () => void) => {
+      const cancel = systemClock.after(ms, () => timer.run());
+      const timer = {
+        due: monotonic() + ms,
+        run: () => {
+          cancelAll();
+          run();
+        },
+      };
+      const cancelAll = () => {
+        timers.delete(timer);
+        cancel();
+      };
+      timers.add(timer);
+      return cancelAll;
+    },
+    advance: (seconds: number): void => {
+      movedMs += seconds * 1_000;
+      runDue();
+    },
+    /** To the next timer. */
+    skip: (): void => {
+      const due = Math.min(...[...timers].map((timer) => timer.due));
+      if (!Number.isFinite(due)) return;
+      movedMs += Math.max(0, due - monotonic());
+      runDue();
+    },
   };
 }
 

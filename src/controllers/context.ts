@@ -100,6 +100,7 @@ export function createContext(state: PassState): ControllerContext {
       check();
       world.event(state.object, type, reason, message);
     },
+    now: world.now,
     signal: deadline,
     log: world.log,
   };

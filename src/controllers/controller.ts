@@ -244,6 +244,8 @@ export interface ControllerContext {
   readonly idempotencyKey: (...parts: readonly string[]) => string;
   /** Records an Event about the object. */
   readonly event: (type: 'Normal' | 'Warning', reason: string, message: string) => void;
+  /** The time of the pass, which tests can move. */
+  readonly now: () => Date;
   /** Aborts at the deadline of the pass, and when this process stops leading. Pass it to all asynchronous work. */
   readonly signal: AbortSignal;
   readonly log: HandlerLog;

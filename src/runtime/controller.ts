@@ -7,6 +7,7 @@ import {
 } from '../kube/controller.ts';
 import type { EventRecorder, EventSubject } from '../kube/events.ts';
 import { keyOf, type KubeObject } from '../json/kube-object.ts';
+import { systemClock } from '../kube/clock.ts';
 import { createWorkqueue } from '../kube/workqueue.ts';
 import type { ControllersConfig, SharedConfig } from '../config/config.ts';
 import type { Context } from './context.ts';
@@ -97,7 +98,7 @@ type OnChange<Args extends readonly unknown[] = []> = (
 ) => void;
 
 /** `objects`, `key`, `on` and `onKey`: when keys are reconciled, besides explicit calls of `add`. */
-interface StartOptions extends Omit<ControllerOptions, 'queue' | 'log' | 'clock'> {
+interface StartOptions extends Omit<ControllerOptions, 'queue' | 'log'> {
   readonly objects?: Pick<Watched<KubeObject>, 'onChange'> & {
     readonly store: Pick<Watched<KubeObject>['store'], 'list'>;
   };
@@ -113,9 +114,9 @@ export function startController(
   { timeoutMs = RECONCILE_MS, objects, key = [], on = [], onKey = [], serverNow, ...options }: StartOptions,
   signal: AbortSignal,
 ) {
-  const { name } = options;
+  const { name, clock = systemClock } = options;
   const reconcile = serverNow === undefined ? options.reconcile : inLocalTime(options.reconcile, serverNow);
-  const queue = createWorkqueue({ metrics: metrics.queue(name) });
+  const queue = createWorkqueue({ metrics: metrics.queue(name), clock });
   metrics.queueLoad(name, queue.load);
   const stopped = runController(
     {

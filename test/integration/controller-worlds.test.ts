@@ -17,6 +17,7 @@ import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { KubeClient } from '../../src/kube/client.ts';
 import type { Resource } from '../../src/kube/object.ts';
 import { customResourceDefinitions } from '../../src/kube/well-known.ts';
+import { systemClock } from '../../src/kube/clock.ts';
 import { connect } from '../../src/runtime/context.ts';
 import {
   createClusterWorld,
@@ -141,10 +142,84 @@ test('a controller that changes an object in each pass is delayed, and its autho
   });
   const suite = await startSuite(controller);
   await suite.apply(team('blue'));
-  await expect(suite.settle({ timeoutSeconds: 5 })).rejects.toThrow(
-    'each pass changes ConfigMap default/time',
-  );
+  await expect(suite.settle()).rejects.toThrow('each pass changes ConfigMap default/time');
   expect(passes).toBeLessThan(20);
+});
+
+const deployments = resourceOf('apps', 'deployments', 'Deployment');
+const at = (name: string) => ({ namespace: 'default', name });
+const waiting = define({
+  owns: [owning(deployments)],
+  reconcile: async ({ metadata }, { apply, wait, requeueAfter, status, event }) => {
+    const labels = { app: metadata?.name ?? '' };
+    const template = { metadata: { labels }, spec: { containers: [{ name: 'a', image: 'a' }] } };
+    const spec = { selector: { matchLabels: labels }, template };
+    const place = at(metadata?.name ?? '');
+    const deployed = await apply({ apiVersion: 'apps/v1', kind: 'Deployment', metadata: place, spec });
+    if (deployed.status?.readyReplicas === 1) {
+      event('Normal', 'Ready', 'the pod is ready');
+      requeueAfter(3_600);
+      status({ ready: true });
+    } else wait('Starting', 'the pod is not ready');
+  },
+});
+
+test('a test acts as the controller of a child: the status of the child makes the parent ready', async () => {
+  const suite = await startSuite(waiting);
+  await suite.apply(team('blue'));
+  const first = await suite.settle();
+  expect(first.waiting).toEqual([
+    { object: 'default/blue', reason: 'Starting', message: 'the pod is not ready' },
+  ]);
+  expect(first.writes).toContain('PATCH /apis/apps/v1/namespaces/default/deployments/blue');
+  await suite.setStatus(deployments, at('blue'), { replicas: 1, readyReplicas: 1 });
+  const { waiting: left } = await suite.settle();
+  expect(left).toEqual([]);
+  expect(await suite.get(teams, at('blue'))).toMatchObject({ status: { ready: true } });
+  expect(suite.events()).toContainEqual({
+    type: 'Normal',
+    reason: 'Ready',
+    message: 'the pod is ready',
+    object: 'Team default/blue',
+  });
+  expect(await suite.list(deployments)).toHaveLength(1);
+});
+
+test('time moves for the controller only by hand', async () => {
+  const seen: number[] = [];
+  const suite = await startSuite(
+    define({
+      reconcile: (_team, { now, condition }) => {
+        seen.push(now().getTime());
+        condition('Seen', 'True', 'Seen');
+      },
+    }),
+  );
+  await suite.apply(team('blue'));
+  await suite.settle();
+  suite.advance(86_400);
+  await suite.settle();
+  expect((seen.at(-1) ?? 0) - (seen[0] ?? 0)).toBeGreaterThan(86_400_000);
+  const { status } = (await suite.get(teams, at('blue'))) as { status?: { conditions?: object[] } };
+  expect(status?.conditions).toHaveLength(2);
+});
+
+test('a pass that fails a few times is tried again at once; one that always fails ends the test with its error', async () => {
+  let failures = 2;
+  const suite = await startSuite(
+    define({
+      reconcile: () => {
+        if ((failures -= 1) >= 0) throw new Error('no disk', { cause: new Error('ECONNREFUSED') });
+      },
+    }),
+  );
+  await suite.apply(team('blue'));
+  await suite.settle();
+  failures = Number.POSITIVE_INFINITY;
+  await expect(suite.settle()).rejects.toThrow(
+    'a pass of default/blue fails again and again: no disk: ECONNREFUSED',
+  );
+  expect(suite.logs().join('')).toContain('ECONNREFUSED');
 });
 
 /** The world of a controller that watches Teams and owns Teams. `stopWatching` makes its stores late. */
@@ -187,7 +262,7 @@ async function startWorld(
   );
   await stores.whenSynced(ended.signal);
   const world = createClusterWorld(
-    { ...context, record: () => undefined },
+    { ...context, clock: systemClock, record: () => undefined },
     controller,
     kinds,
     stores,

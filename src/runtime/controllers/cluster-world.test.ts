@@ -5,6 +5,7 @@ import { defineController } from '../../controllers/controller.ts';
 import { ownerMark } from '../../controllers/owned-objects.ts';
 import { createCluster, silent } from '../../../test/support/runtime/fixtures.ts';
 import { createListedContext } from '../../../test/support/runtime/listed-rest.ts';
+import { systemClock } from '../../kube/clock.ts';
 import { createClusterWorld, createOwnWrites, watchKinds, writeKey } from './cluster-world.ts';
 import { rememberingYes, startControllers } from './start-controllers.ts';
 
@@ -91,7 +92,7 @@ test('the world of a controller lists the objects of one owner from its stores, 
   const memory = { sources: [], isStarted: () => true, writes, settled: new Map() };
   const stores = watchKinds(context, controller, kinds, memory, (one) => passes.push(one), signal);
   await stores.whenSynced(signal);
-  const world = createClusterWorld(context, controller, kinds, stores, writes);
+  const world = createClusterWorld({ ...context, clock: systemClock }, controller, kinds, stores, writes);
   expect((await world.owned(mark)).map(({ object }) => object.metadata?.name)).toEqual(['mine']);
   expect(passes).toContain('shop/a');
   // A store that has the creation, but not the second write with the proof, and one that has a later write of others.

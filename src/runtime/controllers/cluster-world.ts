@@ -30,7 +30,7 @@ import { type RecordingContext, regarding } from '../controller.ts';
 import { listIn } from '../namespaces.ts';
 import { appliedKey, type Settled } from '../../controllers/pass-state.ts';
 import { versionsOf, watch, type WatchContext, type Watching } from '../watch.ts';
-import { systemClock } from '../../kube/clock.ts';
+import { type Clock, systemClock } from '../../kube/clock.ts';
 import { toError } from '../../admission/handlers/errors.ts';
 import { inHandler } from '../handlers/stray-errors.ts';
 import { keysOf, type ObjectRef, valuesOf, type WatchLookup } from '../../controllers/watch-map.ts';
@@ -39,13 +39,15 @@ import { keysOf, type ObjectRef, valuesOf, type WatchLookup } from '../../contro
 const ATTEMPTS = 5;
 
 export function createClusterWorld(
-  context: Pick<RecordingContext, 'client' | 'discovery' | 'namespaces' | 'record' | 'log'>,
+  context: Pick<RecordingContext, 'client' | 'discovery' | 'namespaces' | 'record' | 'log'> & {
+    readonly clock: Clock;
+  },
   controller: CompiledController,
   kinds: readonly ServedKind[],
   stores: ControllerStores,
   writes: OwnWrites,
 ): ControllerWorld {
-  const { client, discovery, namespaces, record, log } = context;
+  const { client, clock, discovery, namespaces, record, log } = context;
   const storeOf = (kind: GroupResource) =>
     isSame(kind, controller.watched)
       ? stores.primary.store
@@ -97,7 +99,7 @@ export function createClusterWorld(
   };
 
   return {
-    now: () => new Date(),
+    now: () => new Date(clock.now()),
     served: () => Promise.resolve(kinds),
     get: async (kind, given, signal) => {
       const isClusterScoped = kinds.find((one) => isSame(one, kind))?.namespaced === false;

@@ -8,7 +8,7 @@ import type { PassResultLabel } from '../../server/metrics/metrics.ts';
 import { messageOf } from '../../json/abort.ts';
 import { type GroupResource, groupResourceName, type KubeObject } from '../../json/kube-object.ts';
 import { canI, type AccessQuestion } from '../../kube/access.ts';
-import { linkedController, sleep, systemClock } from '../../kube/clock.ts';
+import { type Clock, linkedController, sleep, systemClock } from '../../kube/clock.ts';
 import { AWAIT_CHANGE, GONE, startController, type RecordingContext, type Reconcile } from '../controller.ts';
 import { inHandler } from '../handlers/stray-errors.ts';
 import { placesOf } from '../namespaces.ts';
@@ -31,13 +31,14 @@ export function startControllers(
   context: RecordingContext,
   controllers: readonly CompiledController[],
   signal: AbortSignal,
+  clock = systemClock,
 ): { readonly stopped: Promise<unknown> } {
-  const running = controllers.map((controller) => run(context, controller, signal));
+  const running = controllers.map((controller) => run({ ...context, clock }, controller, signal));
   return { stopped: Promise.all(running) };
 }
 
 async function run(
-  context: RecordingContext,
+  context: Omit<OwnContext, 'passes'>,
   controller: CompiledController,
   signal: AbortSignal,
 ): Promise<void> {
@@ -64,6 +65,7 @@ async function run(
 }
 
 interface OwnContext extends RecordingContext {
+  readonly clock: Clock;
   readonly passes: ReturnType<RecordingContext['metrics']['userController']>;
 }
 
@@ -74,7 +76,7 @@ async function reconcileAll(
   sources: readonly ServedSource[],
   signal: AbortSignal,
 ): Promise<void> {
-  const { passes } = context;
+  const { clock, passes } = context;
   const writes = createOwnWrites();
   let enqueue: (key: string) => void = () => undefined;
   let isStarted = false;
@@ -102,7 +104,7 @@ async function reconcileAll(
   };
   const within = async (pass: AbortSignal, work: (deadline: AbortSignal) => Promise<PassResult>) => {
     const { signal: deadline, abort, release } = linkedController(pass);
-    const cancel = systemClock.after(timeoutMs, () => {
+    const cancel = clock.after(timeoutMs, () => {
       abort(new Error(`the pass took longer than ${timeoutMs / 1_000} s`));
     });
     try {
@@ -128,7 +130,8 @@ async function reconcileAll(
     brake.forget(key);
     return GONE;
   };
-  const options = { name: `controller-${name}`, concurrency, reconcile, timeoutMs: timeoutMs + REPORT_MS };
+  const limits = { concurrency, timeoutMs: timeoutMs + REPORT_MS };
+  const options = { name: `controller-${name}`, ...limits, reconcile, clock };
   const controlled = startController(context, options, signal);
   enqueue = controlled.add;
   isStarted = true;
