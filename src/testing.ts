@@ -266,8 +266,8 @@ function countPasses({ userController }: Context['metrics']) {
       endedBefore = ended;
       return isQuiet;
     },
-    userController: ((name, concurrency) => {
-      const metrics = userController(name, concurrency);
+    userController: ((name, controller) => {
+      const metrics = userController(name, controller);
       return {
         ...metrics,
         pass: () => {

@@ -7,6 +7,7 @@ import {
   fieldProblems,
   label,
   name,
+  oneOf,
   optional,
   readable,
   texts,
@@ -48,6 +49,20 @@ const source = Type.Object(
   { additionalProperties: false },
 );
 
+const METRIC_NAME =
+  '^(?!(gatehouse|process|nodejs|controller_runtime|workqueue|leader_election)_)[a-zA-Z_][a-zA-Z0-9_]*$';
+const LABEL_NAME = '^(?!__|controller$|le$)[a-zA-Z_][a-zA-Z0-9_]*$';
+const metric = Type.Object(
+  {
+    type: oneOf('counter', 'gauge', 'histogram'),
+    help: Type.String({ minLength: 1 }),
+    labels: optional(Type.Array(Type.String({ pattern: LABEL_NAME }))),
+    buckets: optional(Type.Array(Type.Number(), { minItems: 1 })),
+  },
+  { additionalProperties: false },
+);
+const seconds = Type.Number({ minimum: 0.1, maximum: 86_400 });
+
 const definition = Type.Object(
   {
     name: optional(name),
@@ -73,6 +88,39 @@ const definition = Type.Object(
     writesStatus: optional(Type.Boolean({ problem: ': write true or false' })),
     concurrency: optional(
       Type.Integer({ minimum: 1, maximum: 50, problem: ': write a number of objects, 1 to 50' }),
+    ),
+    rateLimit: optional(
+      Type.Object(
+        {
+          passesPerSecond: Type.Number({
+            exclusiveMinimum: 0,
+            maximum: 1_000,
+            problem: ': write a number above 0, up to 1000',
+          }),
+          burst: optional(
+            Type.Integer({ minimum: 1, maximum: 10_000, problem: ': write a number of passes, 1 to 10000' }),
+          ),
+        },
+        { additionalProperties: false, problem: ': write an object with passesPerSecond' },
+      ),
+    ),
+    retry: optional(
+      Type.Object(
+        { baseSeconds: seconds, maxSeconds: seconds },
+        { problem: ': write an object with baseSeconds and maxSeconds, 0.1 to 86400' },
+      ),
+    ),
+    metrics: optional(
+      Type.Refine(
+        Type.Record(Type.String(), metric, {
+          problem:
+            ': write an object of { type: "counter", help, labels } by names such as users_synced_total; names of Gatehouse, prom-client and controller-runtime are taken, as are the labels controller and le',
+        }),
+        (given) => Object.keys(given as object).every((name) => new RegExp(METRIC_NAME).test(name)),
+      ),
+    ),
+    finalizeTimeoutSeconds: optional(
+      Type.Integer({ minimum: 1, maximum: 1e9, problem: ': write a whole number of seconds' }),
     ),
     timeoutSeconds: optional(
       Type.Integer({ minimum: 1, maximum: 600, problem: ': write a whole number of seconds, 1 to 600' }),

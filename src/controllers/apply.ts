@@ -157,6 +157,9 @@ export async function removeObject(state: PassState, object: object): Promise<bo
     return state.object.metadata?.deletionTimestamp !== undefined;
   const left = await world.get(read, { namespace, name }, deadline);
   if (left === undefined || left.metadata?.uid !== found.metadata?.uid) return true;
-  state.ending.push(nameOf(left));
+  const { finalizers = [] } = left.metadata ?? {};
+  state.ending.push(
+    `${nameOf(left)}${finalizers.length === 0 ? '' : ` (finalizers ${finalizers.join(', ')})`}`,
+  );
   return false;
 }

@@ -1,10 +1,11 @@
 import { toReadKind, type ReadKind } from '../admission/handlers/compile-handler.ts';
 import { groupResourceName, type GroupResource } from '../json/kube-object.ts';
+import type { OwnMetricDefinition } from '../api/own-metric.ts';
 import { uniqueBy } from '../json/json.ts';
 import { selectorOf } from '../admission/handlers/reader.ts';
 import type { NormalSelector } from '../json/label-selector.ts';
 import type { WatchLookup, WatchSource } from './watch-map.ts';
-import type { Controller, ControllerContext, OwnedKinds, PolicyRule } from './controller.ts';
+import type { Controller, ControllerContext, OwnedKinds, PolicyRule, RateLimit } from './controller.ts';
 
 export interface VersionedKind extends GroupResource {
   readonly version: string;
@@ -31,6 +32,11 @@ export interface CompiledController {
   readonly writesStatus: boolean;
   readonly concurrency: number;
   readonly timeoutMs: number;
+  readonly rateLimit: Required<RateLimit> | undefined;
+  readonly backoff: { readonly baseMs: number; readonly maxMs: number };
+  readonly metrics: Readonly<Record<string, OwnMetricDefinition>>;
+  /** When a deletion counts as blocked. */
+  readonly finalizeTimeoutMs: number;
   readonly reconcile: ControllerFunction;
   readonly finalize: ControllerFunction | undefined;
   readonly finalizer: string;
@@ -39,9 +45,12 @@ export interface CompiledController {
 
 const CONCURRENCY = 4;
 const TIMEOUT_SECONDS = 60;
+const FINALIZE_TIMEOUT_SECONDS = 600;
+const RETRY = { baseSeconds: 1, maxSeconds: 300 };
 
 export function compileController(name: string, controller: Controller<never>): CompiledController {
   const { watch, owns = [], reads = [], rules = [], watches = [], indexes = {} } = controller;
+  const { rateLimit, retry = RETRY, metrics = {} } = controller;
   const watched = kindsIn(watch)[0] ?? { group: '', version: '', resource: '' };
   const owned = uniqueBy(owns.flatMap(kindsIn), groupResourceName);
   const own = [watched, ...owned].map((kind) => ({ ...kind, metadataOnly: false }));
@@ -60,6 +69,10 @@ export function compileController(name: string, controller: Controller<never>): 
     writesStatus: controller.writesStatus ?? !isBuiltIn(watched.group),
     concurrency: controller.concurrency ?? CONCURRENCY,
     timeoutMs: (controller.timeoutSeconds ?? TIMEOUT_SECONDS) * 1_000,
+    rateLimit: rateLimit && { burst: Math.ceil(rateLimit.passesPerSecond), ...rateLimit },
+    backoff: { baseMs: retry.baseSeconds * 2_000, maxMs: retry.maxSeconds * 1_000 }, // with jitter, the half of it is usual
+    metrics,
+    finalizeTimeoutMs: (controller.finalizeTimeoutSeconds ?? FINALIZE_TIMEOUT_SECONDS) * 1_000,
     // The API server sends only objects of the kind in `watch`. The author guarantees that these have the type T.
     reconcile: controller.reconcile as ControllerFunction,
     finalize: controller.finalize as ControllerFunction | undefined,

@@ -8,10 +8,12 @@ import type {
   ApplyOptions,
   ControllerContext,
   ListOptions,
+  OwnMetric,
   Progress,
   ProgressRecord,
   ReadOptions,
 } from './controller.ts';
+import type { MetricWrite } from '../api/own-metric.ts';
 import { later, WAITING_SECONDS, type PassState } from './pass-state.ts';
 import type { AuthorCondition } from './status.ts';
 import { groupResourceName, toTimestamp, type KubeObject } from '../json/kube-object.ts';
@@ -96,6 +98,7 @@ export function createContext(state: PassState): ControllerContext {
     requeueAfter,
     progress: progressOf(state, checkStatus),
     idempotencyKey: (...parts) => keyFor(state.object, ...parts),
+    metric: (name) => metricOf(state, name, check),
     event: (type, reason, message) => {
       check();
       world.event(state.object, type, reason, message);
@@ -103,6 +106,42 @@ export function createContext(state: PassState): ControllerContext {
     now: world.now,
     signal: deadline,
     log: world.log,
+  };
+}
+
+const VERBS = {
+  counter: ['add', 'remove'],
+  gauge: ['add', 'set', 'remove'],
+  histogram: ['observe', 'remove'],
+} as const;
+
+function metricOf({ pass }: PassState, name: string, check: () => void): OwnMetric {
+  const { metrics } = pass.controller;
+  const definition = Object.hasOwn(metrics, name) ? metrics[name] : undefined;
+  if (definition === undefined)
+    throw new TypeError(
+      `metric ${name}: it is not in metrics, which has ${Object.keys(metrics).join(', ') || 'none'}`,
+    );
+  const { type, labels: names = [] } = definition;
+  const write = (verb: MetricWrite['verb'], value: number, given: Readonly<Record<string, string>> = {}) => {
+    check();
+    if (!(VERBS[type] as readonly string[]).includes(verb))
+      throw new TypeError(`metric ${name}: a ${type} has ${VERBS[type].join(', ')}, not ${verb}`);
+    if (!Number.isFinite(value) || (type === 'counter' && value < 0))
+      throw new TypeError(`metric ${name}: ${value} is not a number that a ${type} can have`);
+    const unknown = Object.keys(given).find((label) => !names.includes(label));
+    if (unknown !== undefined)
+      throw new TypeError(
+        `metric ${name}: ${unknown} is not in labels, which has ${names.join(', ') || 'none'}`,
+      );
+    const labels = Object.fromEntries(names.map((label) => [label, given[label] ?? '']));
+    pass.world.metric({ name, verb, value, labels });
+  };
+  return {
+    add: (value = 1, labels) => write('add', value, labels),
+    set: (value, labels) => write('set', value, labels),
+    observe: (value, labels) => write('observe', value, labels),
+    remove: (labels) => write('remove', 0, labels),
   };
 }
 

@@ -4,6 +4,7 @@ import type { Frozen, HandlerLog, ReadableKind, UntypedObject } from '../admissi
 import { normaliseSelector } from '../json/label-selector.ts';
 import type { Kinds, ObjectOf } from './kinds.ts';
 import type { WatchSource } from './watch-map.ts';
+import type { OwnMetricDefinition } from '../api/own-metric.ts';
 import { controllerProblems } from '../api/controller-definition.ts';
 
 /** The kind whose objects a controller reconciles: one group, one version, one plural. */
@@ -30,6 +31,25 @@ export interface PolicyRule {
   readonly resourceNames?: readonly string[];
   readonly nonResourceURLs?: readonly string[];
   readonly verbs: readonly string[];
+}
+
+export interface RateLimit {
+  /** Above 0, at most 1,000. */
+  readonly passesPerSecond: number;
+  /** How many passes can start at once after a rest. Default: `passesPerSecond`, rounded up. */
+  readonly burst?: number;
+}
+
+/** A metric of `metrics`. Labels without a value are empty. At most 1,000 series a metric: further ones are dropped. */
+export interface OwnMetric {
+  /** Of a counter or gauge. Default: 1. */
+  readonly add: (value?: number, labels?: Readonly<Record<string, string>>) => void;
+  /** Of a gauge. */
+  readonly set: (value: number, labels?: Readonly<Record<string, string>>) => void;
+  /** Of a histogram. */
+  readonly observe: (value: number, labels?: Readonly<Record<string, string>>) => void;
+  /** Ends the series, such as one of an object that is gone. */
+  readonly remove: (labels?: Readonly<Record<string, string>>) => void;
 }
 
 /** The argument of `defineController`. */
@@ -60,6 +80,17 @@ export interface ControllerDefinition<T extends object = UntypedObject> {
   readonly writesStatus?: boolean;
   /** How many objects are reconciled at the same time. Default: 4. */
   readonly concurrency?: number;
+  /** At most so many passes over all objects, as in a token bucket. Default: no limit. */
+  readonly rateLimit?: RateLimit;
+  /** The delay after a failure, which doubles with each failure in a row. Default: 1 s to 300 s. */
+  readonly retry?: { readonly baseSeconds: number; readonly maxSeconds: number };
+  /** Own metrics by name, with the label `controller`: see `metric`. */
+  readonly metrics?: Readonly<Record<string, OwnMetricDefinition>>;
+  /**
+   * When a deletion counts as blocked, in seconds after `deletionTimestamp`. Then the condition, an Event and a metric say what
+   * blocks it; the finalizer stays. Default: 600.
+   */
+  readonly finalizeTimeoutSeconds?: number;
   /** How long one pass may take, in seconds from 1 to 600. Default: 60. Then `signal` aborts, and the pass failed. */
   readonly timeoutSeconds?: number;
   /**
@@ -242,6 +273,8 @@ export interface ControllerContext {
   readonly progress: Progress;
   /** A key for an external system that is the same in each pass for this object and these parts. */
   readonly idempotencyKey: (...parts: readonly string[]) => string;
+  /** @throws TypeError if `metrics` lacks the name */
+  readonly metric: (name: string) => OwnMetric;
   /** Records an Event about the object. */
   readonly event: (type: 'Normal' | 'Warning', reason: string, message: string) => void;
   /** The time of the pass, which tests can move. */

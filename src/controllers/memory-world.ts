@@ -7,6 +7,7 @@ import { mergeInto } from '../json/merge-patch.ts';
 import { deepFreeze } from '../json/json.ts';
 import type { CompiledController } from './compile-controller.ts';
 import { OWNER_LABEL } from './owned-objects.ts';
+import type { MetricWrite } from '../api/own-metric.ts';
 import type { ControllerWorld, ServedKind } from './world.ts';
 
 export interface ControllerTrial {
@@ -66,6 +67,7 @@ export function createMemory(
 
   const writes: ControllerWrite[] = [];
   const events: { type: string; reason: string; message: string }[] = [];
+  const metrics: MetricWrite[] = [];
   const wrote = (
     verb: ControllerWrite['verb'],
     kind: ServedKind,
@@ -139,6 +141,7 @@ export function createMemory(
       wrote('status', kind, target, status);
       return Promise.resolve(put(watched, mergeInto(copyJson(target), copyJson({ status }))));
     },
+    metric: (write) => void metrics.push(write),
     event: (_object, type, reason, message) => void events.push({ type, reason, message }),
     isPassing: (error) => error instanceof Conflict,
     log: { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined },
@@ -147,6 +150,7 @@ export function createMemory(
     world,
     writes,
     events,
+    metrics,
     /** A user replaces the reconciled object. */
     replace: (given: KubeObject) => put(watched, given),
     object: () => storeOf(watched).get(key),

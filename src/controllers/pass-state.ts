@@ -16,6 +16,8 @@ export interface Pass {
   readonly world: ControllerWorld;
   readonly settled: Settled;
   readonly brake: Brake;
+  /** The keys of the objects whose deletion is blocked. */
+  readonly blocked: Set<string>;
   /** Aborts at the deadline of the author's code. */
   readonly deadline: AbortSignal;
   /** Aborts when this process stops, or stops leading. */

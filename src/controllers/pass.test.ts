@@ -22,7 +22,7 @@ function passOf(
   const { signal } = new AbortController();
   const running = (deadline = signal) =>
     runPass(
-      { controller, world, settled: new Map(), brake: createBrake(), deadline, signal },
+      { controller, world, settled: new Map(), brake: createBrake(), blocked: new Set(), deadline, signal },
       memory.object(),
     );
   return { memory, running };

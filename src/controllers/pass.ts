@@ -106,12 +106,26 @@ async function finish(state: PassState): Promise<PassResult> {
       reason: 'Finalizing',
       message: `waits for the end of ${state.ending.join(', ')}`,
     };
-    await writeStatus(state, unready);
+    await writeStatus(state, blocked(state, unready));
     return { kind: 'done', requeueAt: state.requeueAt ?? later(world, WAITING_SECONDS) };
   }
   const left = (state.object.metadata?.finalizers ?? []).filter((one) => one !== controller.finalizer);
   await world.setFinalizers(kind, state.object, left, signal);
   return { kind: 'gone' };
+}
+
+/** After a time, what delays a deletion has to be found by those who look only at conditions, Events or metrics. */
+function blocked(state: PassState, unready: Unready): Unready {
+  const { pass, object } = state;
+  const { blocked: keys, controller, world } = pass;
+  const since = Date.parse(object.metadata?.deletionTimestamp ?? '');
+  if (!(world.now().getTime() - since >= controller.finalizeTimeoutMs)) return unready;
+  keys.add(keyOf(object));
+  const reason = 'FinalizeBlocked';
+  const text = `not deleted since ${object.metadata?.deletionTimestamp ?? ''}: ${unready.reason}: ${unready.message}`;
+  const message = text.slice(0, LONGEST).toWellFormed();
+  world.event(object, 'Warning', reason, message);
+  return { ...unready, reason, message };
 }
 
 /** The end of an object is not awaited: a tenant could add a finalizer that stays. */
@@ -141,7 +155,7 @@ async function failed(state: PassState, error: Error, reason: string): Promise<P
     if (!signal.aborted && !world.isPassing(error)) {
       const message = oneLine(error);
       world.event(state.object, 'Warning', reason, message);
-      await writeStatus(state, { why: 'Reconciling', reason, message });
+      await writeStatus(state, blocked(state, { why: 'Reconciling', reason, message }));
     }
   } finally {
     // One key at a time: code that ignores its signal still works on this object.

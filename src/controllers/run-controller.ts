@@ -6,6 +6,7 @@ import { compileController } from './compile-controller.ts';
 import type { Controller } from './controller.ts';
 import { createMemory, type ControllerTrial, type ControllerWrite } from './memory-world.ts';
 import { runPass } from './pass.ts';
+import type { MetricWrite } from '../api/own-metric.ts';
 
 export interface ControllerVerdict {
   /** In their order. A second run with `object` and `cluster` of the first has none if the controller is idempotent. */
@@ -18,6 +19,8 @@ export interface ControllerVerdict {
   /** When the next pass is due without a change; undefined: never. */
   readonly requeueAt: Date | undefined;
   readonly events: readonly { readonly type: string; readonly reason: string; readonly message: string }[];
+  /** The calls of own metrics, in their order. */
+  readonly metrics: readonly MetricWrite[];
   /** What `reconcile` or `finalize` threw. */
   readonly error: Error | undefined;
 }
@@ -30,7 +33,7 @@ export async function runController(
   const compiled = compileController(controller.name ?? 'controller', controller);
   const memory = createMemory(compiled, trial);
   const signal = trial.signal ?? new AbortController().signal;
-  const memories = { settled: new Map(), brake: createBrake() };
+  const memories = { settled: new Map(), brake: createBrake(), blocked: new Set<string>() };
   const result = await runPass(
     { controller: compiled, world: memory.world, ...memories, deadline: signal, signal },
     memory.object(),
@@ -43,6 +46,7 @@ export async function runController(
     conditions: listIn(object, 'status', 'conditions') as unknown as readonly Condition[], // written by the pass
     requeueAt: result.kind === 'done' ? result.requeueAt : undefined,
     events: memory.events,
+    metrics: memory.metrics,
     error: result.kind === 'failed' ? result.error : undefined,
   };
 }

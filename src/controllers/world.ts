@@ -1,4 +1,5 @@
 /** The cluster as one controller sees it. */
+import type { MetricWrite } from '../api/own-metric.ts';
 import type { ReadKind } from '../admission/handlers/compile-handler.ts';
 import type { NormalSelector } from '../json/label-selector.ts';
 import type { KubeObject } from '../json/kube-object.ts';
@@ -65,6 +66,7 @@ export interface ControllerWorld {
     status: object,
     signal: AbortSignal,
   ) => Promise<KubeObject>;
+  readonly metric: (write: MetricWrite) => void;
   readonly event: (object: KubeObject, type: 'Normal' | 'Warning', reason: string, message: string) => void;
   /** Whether a retry is all that this failure needs: a conflict, or another leader. */
   readonly isPassing: (error: unknown) => boolean;

@@ -8,7 +8,7 @@ import {
 import type { EventRecorder, EventSubject } from '../kube/events.ts';
 import { keyOf, type KubeObject } from '../json/kube-object.ts';
 import { systemClock } from '../kube/clock.ts';
-import { createWorkqueue } from '../kube/workqueue.ts';
+import { createWorkqueue, type WorkqueueOptions } from '../kube/workqueue.ts';
 import type { ControllersConfig, SharedConfig } from '../config/config.ts';
 import type { Context } from './context.ts';
 import type { Watched } from './watch.ts';
@@ -105,18 +105,32 @@ interface StartOptions extends Omit<ControllerOptions, 'queue' | 'log'> {
   readonly key?: string | readonly string[];
   readonly on?: readonly OnChange[];
   readonly onKey?: readonly OnChange<[key: string]>[];
+  readonly backoff?: WorkqueueOptions['backoff'];
   /** If requeue times are by the API server's clock: see {@link inLocalTime}. */
   readonly serverNow?: () => Date;
 }
 
 export function startController(
   { metrics, tracing, log }: Pick<Context, 'metrics' | 'tracing' | 'log'>,
-  { timeoutMs = RECONCILE_MS, objects, key = [], on = [], onKey = [], serverNow, ...options }: StartOptions,
+  {
+    timeoutMs = RECONCILE_MS,
+    objects,
+    key = [],
+    on = [],
+    onKey = [],
+    serverNow,
+    backoff,
+    ...options
+  }: StartOptions,
   signal: AbortSignal,
 ) {
   const { name, clock = systemClock } = options;
   const reconcile = serverNow === undefined ? options.reconcile : inLocalTime(options.reconcile, serverNow);
-  const queue = createWorkqueue({ metrics: metrics.queue(name), clock });
+  const queue = createWorkqueue({
+    metrics: metrics.queue(name),
+    clock,
+    ...(backoff === undefined ? {} : { backoff }),
+  });
   metrics.queueLoad(name, queue.load);
   const stopped = runController(
     {

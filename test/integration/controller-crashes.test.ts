@@ -88,7 +88,8 @@ async function runSchedule(compiled: CompiledController, chance: Seeded): Promis
     if (!calm && chance.chance(0.1))
       setTimeout(() => life.abort(new Error('killed in a call')), chance.below(6));
     const brake = createBrake();
-    const pass = { controller: compiled, world, settled, brake, deadline: signal, signal };
+    const memories = { settled, brake, blocked: new Set<string>() };
+    const pass = { controller: compiled, world, ...memories, deadline: signal, signal };
     const result = await runPass(pass, shown).catch(() => undefined);
     // Its store sees its own writes before the next pass, and perhaps an older version of those of others.
     const after = memory.object();

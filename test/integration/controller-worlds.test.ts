@@ -262,7 +262,7 @@ async function startWorld(
   );
   await stores.whenSynced(ended.signal);
   const world = createClusterWorld(
-    { ...context, clock: systemClock, record: () => undefined },
+    { ...context, clock: systemClock, metric: () => undefined, record: () => undefined },
     controller,
     kinds,
     stores,

@@ -41,13 +41,14 @@ const ATTEMPTS = 5;
 export function createClusterWorld(
   context: Pick<RecordingContext, 'client' | 'discovery' | 'namespaces' | 'record' | 'log'> & {
     readonly clock: Clock;
+    readonly metric: ControllerWorld['metric'];
   },
   controller: CompiledController,
   kinds: readonly ServedKind[],
   stores: ControllerStores,
   writes: OwnWrites,
 ): ControllerWorld {
-  const { client, clock, discovery, namespaces, record, log } = context;
+  const { client, clock, discovery, metric, namespaces, record, log } = context;
   const storeOf = (kind: GroupResource) =>
     isSame(kind, controller.watched)
       ? stores.primary.store
@@ -180,6 +181,7 @@ export function createClusterWorld(
         );
       }
     },
+    metric,
     event: (object, type, reason, message) => {
       record({ regarding: regarding(object), type, reason, message });
     },

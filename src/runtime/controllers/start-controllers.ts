@@ -3,7 +3,8 @@ import type { CompiledController } from '../../controllers/compile-controller.ts
 import { createBrake } from '../../controllers/brake.ts';
 import { runPass, type PassResult } from '../../controllers/pass.ts';
 import type { Settled } from '../../controllers/pass-state.ts';
-import type { ServedKind } from '../../controllers/world.ts';
+import type { RateLimit } from '../../controllers/controller.ts';
+import type { ControllerWorld, ServedKind } from '../../controllers/world.ts';
 import type { PassResultLabel } from '../../server/metrics/metrics.ts';
 import { messageOf } from '../../json/abort.ts';
 import { type GroupResource, groupResourceName, type KubeObject } from '../../json/kube-object.ts';
@@ -43,7 +44,7 @@ async function run(
   signal: AbortSignal,
 ): Promise<void> {
   const log = context.log.child({ controller: `controller-${controller.name}` });
-  const metrics = context.metrics.userController(controller.name, controller.concurrency);
+  const metrics = context.metrics.userController(controller.name, controller);
   const own = { ...context, log, passes: metrics };
   while (!signal.aborted) {
     const running = linkedController(signal);
@@ -60,6 +61,8 @@ async function run(
       await watching;
       metrics.delayed(0);
       metrics.missingKinds(0);
+      metrics.blocked(0);
+      metrics.endOwn();
     }
   }
 }
@@ -82,24 +85,29 @@ async function reconcileAll(
   let isStarted = false;
   const settled: Settled = new Map();
   const brake = createBrake();
+  const blocked = new Set<string>();
   const parts = { sources, writes, settled, isStarted: () => isStarted };
   const stores = watchKinds(context, controller, kinds, parts, (key) => enqueue(key), signal);
   await stores.whenSynced(signal);
-  const world = createClusterWorld(context, controller, kinds, stores, writes);
+  const metric: ControllerWorld['metric'] = (write) => passes.own(write, context.log);
+  const world = createClusterWorld({ ...context, metric }, controller, kinds, stores, writes);
   const [kind] = kinds;
   const { concurrency, name, timeoutMs, watched } = controller;
+  const takeTurn = controller.rateLimit && createRateLimit(controller.rateLimit, clock);
   const reconcile: Reconcile = async (key, pass) => {
+    await takeTurn?.(pass);
     const ended = passes.pass();
     let result: PassResult | undefined;
     try {
       result = await within(pass, async (deadline) => {
         const object = await latest(key, pass);
-        return await runPass({ controller, world, settled, brake, deadline, signal: pass }, object);
+        return await runPass({ controller, world, settled, brake, blocked, deadline, signal: pass }, object);
       });
       return resultOf(result, key);
     } finally {
       ended(labelOf(result));
       passes.delayed(brake.size());
+      passes.blocked(blocked.size);
     }
   };
   const within = async (pass: AbortSignal, work: (deadline: AbortSignal) => Promise<PassResult>) => {
@@ -128,15 +136,31 @@ async function reconcileAll(
         : ({ kind: 'requeue', at: result.requeueAt } as const);
     writes.forget(writeKey(watched, key));
     brake.forget(key);
+    blocked.delete(key);
     return GONE;
   };
-  const limits = { concurrency, timeoutMs: timeoutMs + REPORT_MS };
+  const turnMs = (concurrency * 1_000) / (controller.rateLimit?.passesPerSecond ?? Infinity);
+  const { backoff } = controller;
+  const limits = { concurrency, backoff, timeoutMs: timeoutMs + REPORT_MS + turnMs };
   const options = { name: `controller-${name}`, ...limits, reconcile, clock };
   const controlled = startController(context, options, signal);
   enqueue = controlled.add;
   isStarted = true;
   for (const key of stores.primary.store.keys()) controlled.add(key);
   await controlled.stopped;
+}
+
+/** Waits for a token of a bucket, as client-go does; the tokens are given in the order of the calls. */
+function createRateLimit({ passesPerSecond, burst }: Required<RateLimit>, clock: Clock) {
+  const intervalMs = 1_000 / passesPerSecond;
+  /** When the bucket is full again. */
+  let full = clock.monotonic();
+  return async (signal: AbortSignal): Promise<void> => {
+    const now = clock.monotonic();
+    full = Math.max(full, now) + intervalMs;
+    const waitMs = full - burst * intervalMs - now;
+    if (waitMs > 0) await sleep(clock, waitMs, signal);
+  };
 }
 
 const labelOf = (result: PassResult | undefined): PassResultLabel => {

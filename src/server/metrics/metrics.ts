@@ -1,8 +1,10 @@
 /** The metrics of one instance, in a separate registry: tests start several instances in one process. */
 import { Registry, collectDefaultMetrics } from 'prom-client';
 
+import type { OwnMetricDefinition } from '../../api/own-metric.ts';
 import { METRICS } from './catalog.ts';
 import { createInstruments, type ExemplarLabels, type Instruments } from './instruments.ts';
+import { createOwnMetrics, type OwnMetrics } from './own-metrics.ts';
 import { createScrapedMetrics } from './scraped.ts';
 import { OPEN_METRICS, openMetricsText } from './open-metrics.ts';
 
@@ -49,7 +51,7 @@ export function createMetrics(exemplar?: ExemplarLabels) {
       convertedObjects.inc(labels, objects);
     },
     handler: observe<{ handler: string; webhook: string; outcome: HandlerOutcomeLabel }>(METRICS.handler),
-    userController: createPassMetrics(instruments),
+    userController: createPassMetrics(instruments, createOwnMetrics(instruments)),
     handlerFailure: count<[handler: string, reason: string]>(METRICS.handlerFailures),
     rejectedRequest: count<[status: number]>(METRICS.rejectedRequests),
     refusedReview: count<[reason: Overload]>(
@@ -125,7 +127,7 @@ function createAuthorityMetrics({ scraped }: Instruments) {
 
 export type PassResultLabel = 'error' | 'success' | 'requeue_after';
 
-function createPassMetrics({ counter, gauge, histogram }: Instruments) {
+function createPassMetrics({ counter, gauge, histogram }: Instruments, ownMetrics: OwnMetrics) {
   const results = counter(METRICS.reconciles);
   const errors = counter(METRICS.reconcileErrors);
   const seconds = histogram(METRICS.reconcileSeconds);
@@ -133,13 +135,25 @@ function createPassMetrics({ counter, gauge, histogram }: Instruments) {
   const most = gauge(METRICS.mostWorkers);
   const delayed = gauge(METRICS.delayedObjects);
   const missing = gauge(METRICS.missingKinds);
-  return (controller: string, concurrency: number) => {
+  const blocked = gauge(METRICS.blockedDeletions);
+  return (
+    controller: string,
+    {
+      concurrency,
+      metrics,
+    }: { readonly concurrency: number; readonly metrics: Readonly<Record<string, OwnMetricDefinition>> },
+  ) => {
+    const { own, endOwn } = ownMetrics(controller, metrics);
     most.set({ controller }, concurrency);
     active.set({ controller }, 0);
     errors.inc({ controller }, 0);
     return {
       delayed: (objects: number) => delayed.set({ controller }, objects),
       missingKinds: (kinds: number) => missing.set({ controller }, kinds),
+      blocked: (objects: number) => blocked.set({ controller }, objects),
+      own,
+      /** Of a replica that leads no longer, the series would stay as they are. */
+      endOwn,
       pass: () => {
         const since = performance.now();
         active.inc({ controller });
