@@ -48,6 +48,8 @@ const TIMEOUT_SECONDS = 60;
 const FINALIZE_TIMEOUT_SECONDS = 600;
 const RETRY = { baseSeconds: 1, maxSeconds: 300 };
 
+export const finalizerOf = (name: string): string => `gatehouse.dev/controller-${name}`;
+
 export function compileController(name: string, controller: Controller<never>): CompiledController {
   const { watch, owns = [], reads = [], rules = [], watches = [], indexes = {} } = controller;
   const { rateLimit, retry = RETRY, metrics = {} } = controller;
@@ -76,7 +78,7 @@ export function compileController(name: string, controller: Controller<never>): 
     // The API server sends only objects of the kind in `watch`. The author guarantees that these have the type T.
     reconcile: controller.reconcile as ControllerFunction,
     finalize: controller.finalize as ControllerFunction | undefined,
-    finalizer: `gatehouse.dev/controller-${name}`,
+    finalizer: finalizerOf(name),
     fieldManager: `gatehouse-controller-${name}`,
   };
 }

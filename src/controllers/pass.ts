@@ -13,9 +13,15 @@ import { addFinalizer, appliedKey, later, WAITING_SECONDS, type Pass, type PassS
 export type PassResult =
   /** The object does not exist, or this controller is done with it. */
   | { readonly kind: 'gone' }
-  | { readonly kind: 'done'; readonly requeueAt: Date | undefined }
+  | {
+      readonly kind: 'done';
+      readonly requeueAt: Date | undefined;
+      readonly unready?: Unready | undefined;
+      /** Nothing was done, because the passes of this object are delayed. */
+      readonly isHeld?: boolean;
+    }
   /** The pass failed; a retry follows. */
-  | { readonly kind: 'failed'; readonly error: Error };
+  | { readonly kind: 'failed'; readonly error: Error; readonly reason: string };
 
 export async function runPass(pass: Pass, object: KubeObject | undefined): Promise<PassResult> {
   if (object === undefined) return { kind: 'gone' };
@@ -49,7 +55,7 @@ async function reconcile(state: PassState): Promise<PassResult> {
   const { pass, mark, object } = state;
   const { brake, controller, world } = pass;
   const heldUntil = brake.heldUntil(object, world.now());
-  if (heldUntil !== undefined) return { kind: 'done', requeueAt: heldUntil };
+  if (heldUntil !== undefined) return { kind: 'done', requeueAt: heldUntil, isHeld: true };
   try {
     if (controller.finalize !== undefined) await addFinalizer(state);
     await call(state, controller.reconcile);
@@ -65,7 +71,7 @@ async function reconcile(state: PassState): Promise<PassResult> {
     Object.assign(state, { conditions: [], fields: {}, isFinished: false });
     return await failed(state, toError(error), 'StatusRefused');
   }
-  return { kind: 'done', requeueAt: state.requeueAt };
+  return { kind: 'done', requeueAt: state.requeueAt, unready: state.unready };
 }
 
 async function call(state: PassState, work: ControllerFunction): Promise<void> {
@@ -161,7 +167,7 @@ async function failed(state: PassState, error: Error, reason: string): Promise<P
     // One key at a time: code that ignores its signal still works on this object.
     await state.running?.catch(() => undefined);
   }
-  return { kind: 'failed', error };
+  return { kind: 'failed', error, reason };
 }
 
 /** Conditions hold 32 KiB, but readers need a few lines. */

@@ -154,5 +154,5 @@ export function startController(
   for (const onChange of on) onChange(addAll, signal);
   for (const onChange of onKey) onChange(queue.add, signal);
   addAll();
-  return { add: queue.add, stopped };
+  return { add: queue.add, load: queue.load, stopped };
 }

@@ -118,6 +118,8 @@ const NOT_USED_BY: Readonly<Record<'webhook' | 'controllers', Readonly<Record<Pe
       'without certificates: otherwise, the list of all Services is enough',
     'update core/configmaps named gatehouse-served-certs in gatehouse-system':
       'the report changes only when servers present other certificates',
+    'update core/configmaps named gatehouse-user-controllers in gatehouse-system':
+      'no controllers of users run in this test',
     'list discovery.k8s.io/endpointslices in gatehouse-system':
       'before the first installation, if the Service has a selector: here, it has none',
     'delete infra.example.com/servers': 'OwnerReferencesPermissionEnforcement asks for it',

@@ -145,6 +145,35 @@ const CASES: readonly Case[] = [
     () => replica({ clockSkewMs }),
     { instance: 'gatehouse-webhook-a:8080' },
   ]),
+  ...(
+    [
+      ['GatehouseControllerFails', { failing: 1 }, 0],
+      ['GatehouseControllerDelayed', { delayed: 1 }, 0],
+      ['GatehouseControllerKindMissing', {}, 1],
+    ] as const
+  ).map(([alert, objects, kinds]): Case => [
+    alert,
+    'of one controller',
+    () =>
+      leader({}, ({ userController }) => {
+        const meter = userController('users', { concurrency: 1, metrics: {} });
+        meter.troubled({ failing: 0, delayed: 0, stalled: 3, ...objects });
+        meter.missingKinds(kinds);
+      }),
+    { controller: 'users' },
+  ]),
+  [
+    'GatehouseControllerStuck',
+    'for more than 15 minutes',
+    () =>
+      leader({}, ({ queueLoad }) =>
+        queueLoad('controller-users', () => ({
+          unfinishedWorkSeconds: 901,
+          longestRunningProcessorSeconds: 901,
+        })),
+      ),
+    { name: 'controller-users' },
+  ],
   [
     'GatehouseRestoreRehearsalWorse',
     'a new problem',

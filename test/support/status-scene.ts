@@ -143,6 +143,7 @@ export const SCENE: StatusReport = {
     items: [policy('serials', 'Deny', 0, day(-0.01)), policy('servers', 'Warn', 12, day(-0.02))],
   },
   restoreWindows: { unread: [], items: [], total: 2 },
+  userControllers: { unread: [], items: [], omitted: 0, former: [] },
   handlers: [{ name: 'quota', mutates: false, validates: true }],
 };
 

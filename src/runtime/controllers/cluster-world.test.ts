@@ -92,7 +92,13 @@ test('the world of a controller lists the objects of one owner from its stores, 
   const memory = { sources: [], isStarted: () => true, writes, settled: new Map() };
   const stores = watchKinds(context, controller, kinds, memory, (one) => passes.push(one), signal);
   await stores.whenSynced(signal);
-  const world = createClusterWorld({ ...context, clock: systemClock, metric: () => undefined }, controller, kinds, stores, writes);
+  const world = createClusterWorld(
+    { ...context, clock: systemClock, metric: () => undefined },
+    controller,
+    kinds,
+    stores,
+    writes,
+  );
   expect((await world.owned(mark)).map(({ object }) => object.metadata?.name)).toEqual(['mine']);
   expect(passes).toContain('shop/a');
   // A store that has the creation, but not the second write with the proof, and one that has a later write of others.

@@ -348,11 +348,23 @@ export function watchKinds(
       }
       return [...latest.values()];
     },
+    /** The kinds whose list or watch fails for some time. */
+    failures: () =>
+      [
+        { kind: watched, ...primary },
+        ...owned,
+        ...mapped.map((one, index) => ({ kind: sources[index]?.kind ?? watched, ...one })),
+      ]
+        .filter((one) => one.failingMs() > FAILING_MS)
+        .map(({ kind, failure }) => ({ kind, error: failure() })),
     whenSynced: async (waiting: AbortSignal) => {
       await Promise.all([primary, ...owned, ...mapped].map((one) => one.whenSynced(waiting)));
     },
   };
 }
+
+/** An API server that restarts is no news. */
+const FAILING_MS = 10_000;
 
 /** A broken `map` must not reconcile everything at each event. In milliseconds. */
 const MAP_FAILED_MS = 60_000;

@@ -5,7 +5,7 @@ import { runPass, type PassResult } from '../../controllers/pass.ts';
 import type { Settled } from '../../controllers/pass-state.ts';
 import type { RateLimit } from '../../controllers/controller.ts';
 import type { ControllerWorld, ServedKind } from '../../controllers/world.ts';
-import type { PassResultLabel } from '../../server/metrics/metrics.ts';
+import { toError } from '../../admission/handlers/errors.ts';
 import { messageOf } from '../../json/abort.ts';
 import { type GroupResource, groupResourceName, type KubeObject } from '../../json/kube-object.ts';
 import { canI, type AccessQuestion } from '../../kube/access.ts';
@@ -21,6 +21,8 @@ import {
   watchKinds,
   writeKey,
 } from './cluster-world.ts';
+import { createObserved, type Observed } from './observed.ts';
+import { startPublishing, type MissingKind } from './published.ts';
 import type { InstalledWebhooks } from '../webhooks/installed-webhooks.ts';
 
 /** The CRD may be created later, and no watch reports a permission. In milliseconds. */
@@ -33,19 +35,23 @@ export function startControllers(
   controllers: readonly CompiledController[],
   signal: AbortSignal,
   clock = systemClock,
+  observing: (controller: CompiledController) => Observed = observedIn(context),
 ): { readonly stopped: Promise<unknown> } {
-  const running = controllers.map((controller) => run({ ...context, clock }, controller, signal));
+  const running = controllers.map((controller) =>
+    run({ ...context, clock, observed: observing(controller) }, controller, signal),
+  );
   return { stopped: Promise.all(running) };
 }
 
-async function run(
-  context: Omit<OwnContext, 'passes'>,
-  controller: CompiledController,
-  signal: AbortSignal,
-): Promise<void> {
+const observedIn =
+  ({ metrics, serverClock }: RecordingContext) =>
+  (controller: CompiledController): Observed =>
+    createObserved(controller, metrics, serverClock.now);
+
+async function run(context: OwnContext, controller: CompiledController, signal: AbortSignal): Promise<void> {
   const log = context.log.child({ controller: `controller-${controller.name}` });
-  const metrics = context.metrics.userController(controller.name, controller);
-  const own = { ...context, log, passes: metrics };
+  const { observed } = context;
+  const own = { ...context, log };
   while (!signal.aborted) {
     const running = linkedController(signal);
     let watching: Promise<unknown> | undefined;
@@ -59,17 +65,14 @@ async function run(
       running.abort(new Error('the controller ends'));
       running.release();
       await watching;
-      metrics.delayed(0);
-      metrics.missingKinds(0);
-      metrics.blocked(0);
-      metrics.endOwn();
+      observed.ends();
     }
   }
 }
 
 interface OwnContext extends RecordingContext {
   readonly clock: Clock;
-  readonly passes: ReturnType<RecordingContext['metrics']['userController']>;
+  readonly observed: Observed;
 }
 
 async function reconcileAll(
@@ -79,7 +82,7 @@ async function reconcileAll(
   sources: readonly ServedSource[],
   signal: AbortSignal,
 ): Promise<void> {
-  const { clock, passes } = context;
+  const { clock, observed } = context;
   const writes = createOwnWrites();
   let enqueue: (key: string) => void = () => undefined;
   let isStarted = false;
@@ -88,27 +91,25 @@ async function reconcileAll(
   const blocked = new Set<string>();
   const parts = { sources, writes, settled, isStarted: () => isStarted };
   const stores = watchKinds(context, controller, kinds, parts, (key) => enqueue(key), signal);
+  const sizes = { objects: () => stores.primary.store.keys().length, failures: stores.failures };
+  observed.runs({ ...sizes, queued: () => 0 });
   await stores.whenSynced(signal);
-  const metric: ControllerWorld['metric'] = (write) => passes.own(write, context.log);
+  const metric: ControllerWorld['metric'] = (write) => observed.own(write, context.log);
   const world = createClusterWorld({ ...context, metric }, controller, kinds, stores, writes);
   const [kind] = kinds;
   const { concurrency, name, timeoutMs, watched } = controller;
   const takeTurn = controller.rateLimit && createRateLimit(controller.rateLimit, clock);
   const reconcile: Reconcile = async (key, pass) => {
     await takeTurn?.(pass);
-    const ended = passes.pass();
-    let result: PassResult | undefined;
-    try {
-      result = await within(pass, async (deadline) => {
-        const object = await latest(key, pass);
-        return await runPass({ controller, world, settled, brake, blocked, deadline, signal: pass }, object);
-      });
-      return resultOf(result, key);
-    } finally {
-      ended(labelOf(result));
-      passes.delayed(brake.size());
-      passes.blocked(blocked.size);
-    }
+    const ended = observed.pass(key, (error) => signal.aborted || world.isPassing(error));
+    const work = async (deadline: AbortSignal) => {
+      const object = await latest(key, pass);
+      return await runPass({ controller, world, settled, brake, blocked, deadline, signal: pass }, object);
+    };
+    const result = await within(pass, work).catch(failedPass);
+    ended(result);
+    observed.blocked(blocked.size);
+    return resultOf(result, key);
   };
   const within = async (pass: AbortSignal, work: (deadline: AbortSignal) => Promise<PassResult>) => {
     const { signal: deadline, abort, release } = linkedController(pass);
@@ -146,6 +147,7 @@ async function reconcileAll(
   const controlled = startController(context, options, signal);
   enqueue = controlled.add;
   isStarted = true;
+  observed.runs({ ...sizes, queued: () => controlled.load().depth });
   for (const key of stores.primary.store.keys()) controlled.add(key);
   await controlled.stopped;
 }
@@ -163,10 +165,11 @@ function createRateLimit({ passesPerSecond, burst }: Required<RateLimit>, clock:
   };
 }
 
-const labelOf = (result: PassResult | undefined): PassResultLabel => {
-  if (result === undefined || result.kind === 'failed') return 'error';
-  return result.kind === 'done' && result.requeueAt !== undefined ? 'requeue_after' : 'success';
-};
+const failedPass = (error: unknown): PassResult => ({
+  kind: 'failed',
+  error: toError(error),
+  reason: 'PassFailed',
+});
 
 /** Ends `running`, so that the controller starts again with the kind. */
 async function endWhenServed(
@@ -195,7 +198,7 @@ async function whenServed(
   readonly sources: readonly ServedSource[];
   readonly missing: readonly GroupResource[];
 }> {
-  const { log, passes } = context;
+  const { log, observed } = context;
   const may = rememberingYes((question) => canI(context.client, question, { signal }));
   let logged: string | undefined;
   for (;;) {
@@ -204,14 +207,15 @@ async function whenServed(
       const [watched, ...owns] = await Promise.all(
         [controller.watched, ...controller.owns].map((kind) => served(context, kind, may, signal)),
       );
-      if (watched === undefined) throw new NotUsable(notServed(controller.watched));
+      if (watched === undefined)
+        throw new NotUsable(notServed(controller.watched), unserved(controller.watched));
       const others = controller.watches.map(({ kind }) => kind);
       const found = await Promise.all(others.map((kind) => served(context, kind, may, signal)));
       const missing = [
         ...controller.owns.filter((_kind, index) => owns[index] === undefined),
         ...others.filter((_kind, index) => found[index] === undefined),
       ];
-      passes.missingKinds(missing.length);
+      observed.unserved(missing.map(unserved));
       for (const kind of missing)
         log.warn({ problem: notServed(kind) }, 'the controller runs without a kind in owns or watches');
       const sources = controller.watches.flatMap((source, index) => {
@@ -221,8 +225,13 @@ async function whenServed(
       return { kinds: [watched, ...owns.filter((kind) => kind !== undefined)], sources, missing };
     } catch (error) {
       signal.throwIfAborted();
-      passes.missingKinds(1);
       const problem = messageOf(error);
+      const unknown = {
+        kind: groupResourceName(controller.watched),
+        why: 'Failed',
+        message: problem,
+      } as const;
+      observed.unserved([error instanceof NotUsable ? error.missing : unknown]);
       if (problem !== logged) log.warn({ problem }, 'the controller waits');
       logged = problem;
       if (!(error instanceof NotUsable)) waitMs = ERROR_RETRY_MS;
@@ -231,7 +240,14 @@ async function whenServed(
   }
 }
 
-class NotUsable extends Error {}
+class NotUsable extends Error {
+  readonly missing: MissingKind;
+
+  constructor(message: string, missing: MissingKind) {
+    super(message);
+    this.missing = missing;
+  }
+}
 
 /** Without a version: the one that the API server prefers. */
 type WantedKind = GroupResource & { readonly version: string | undefined };
@@ -239,6 +255,11 @@ type WantedKind = GroupResource & { readonly version: string | undefined };
 const nameOf = (kind: WantedKind): string =>
   kind.version === undefined ? groupResourceName(kind) : `${groupResourceName(kind)} in ${kind.version}`;
 const notServed = (kind: WantedKind): string => `the API server does not serve ${nameOf(kind)}`;
+const unserved = (kind: WantedKind): MissingKind => ({
+  kind: groupResourceName(kind),
+  why: 'NotServed',
+  message: notServed(kind),
+});
 
 type May = (question: AccessQuestion) => Promise<boolean>;
 
@@ -261,10 +282,14 @@ async function served(
   discovery.forget(kind); // Its CustomResourceDefinition may be gone since: the stores would wait for it.
   const found = await discovery.resolve(kind, signal);
   if (found === undefined) return undefined;
-  if (!(await mayRead(may, kind, placesOf(found, namespaces))))
-    throw new NotUsable(
-      `Gatehouse lacks permission to get, list and watch ${nameOf(kind)}: apply the output of "gatehouse manifests --handlers"`,
-    );
+  if (!(await mayRead(may, kind, placesOf(found, namespaces)))) {
+    const message = `Gatehouse lacks permission to get, list and watch ${nameOf(kind)}`;
+    throw new NotUsable(`${message}: apply the output of "gatehouse manifests --handlers"`, {
+      kind: groupResourceName(kind),
+      why: 'Forbidden',
+      message,
+    });
+  }
   return { ...found, version: kind.version ?? found.version };
 }
 
@@ -277,8 +302,12 @@ export function startUnlessLent(
   controllers: readonly CompiledController[],
   signal: AbortSignal,
 ): { readonly stopped: Promise<unknown> } {
-  if (controllers.length === 0) return { stopped: Promise.resolve() };
   const { serverClock, log } = context;
+  const observed = new Map(controllers.map((one) => [one.name, observedIn(context)(one)]));
+  const lentTo = new Map<string, string>();
+  const rows = () => [...observed].map(([name, { row }]) => row(lentTo.get(name)));
+  const published = startPublishing(context, rows, signal);
+  if (controllers.length === 0) return published;
   const failed = Promise.withResolvers<never>();
   const running = new Map<
     string,
@@ -286,7 +315,8 @@ export function startUnlessLent(
   >();
   const start = (controller: CompiledController) => {
     const { signal: own, abort, release } = linkedController(signal);
-    const { stopped } = startControllers(context, [controller], own);
+    const observing = (one: CompiledController) => observed.get(one.name) ?? observedIn(context)(one);
+    const { stopped } = startControllers(context, [controller], own, systemClock, observing);
     stopped.catch(failed.reject);
     const end = async () => {
       abort(new Error('a dev session runs the controller'));
@@ -302,10 +332,12 @@ export function startUnlessLent(
     const [session] = lent.toSorted((a, b) => b.expiresAt.getTime() - a.expiresAt.getTime());
     const controller = controllers.find((one) => one.name === name);
     if (session === undefined) {
+      lentTo.delete(name);
       if (!running.has(name) && controller !== undefined) start(controller);
       return AWAIT_CHANGE;
     }
     const { holder, expiresAt } = session;
+    lentTo.set(name, holder);
     if (running.has(name)) log.info({ name, holder }, 'a dev session runs this controller: it pauses here');
     await running.get(name)?.end();
     running.delete(name);
@@ -314,6 +346,6 @@ export function startUnlessLent(
   const key = controllers.map(({ name }) => name);
   const options = { name: 'lend-controllers', key, on: [sessions.onChange], reconcile };
   const { stopped } = startController(context, { ...options, serverNow: serverClock.now }, signal);
-  const all = stopped.then(() => Promise.all([...running.values()].map((one) => one.stopped)));
+  const all = stopped.then(() => Promise.all([published, ...running.values()].map((one) => one.stopped)));
   return { stopped: Promise.race([all, failed.promise]) };
 }

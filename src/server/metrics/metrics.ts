@@ -135,6 +135,9 @@ function createPassMetrics({ counter, gauge, histogram }: Instruments, ownMetric
   const most = gauge(METRICS.mostWorkers);
   const delayed = gauge(METRICS.delayedObjects);
   const missing = gauge(METRICS.missingKinds);
+  const failing = gauge(METRICS.failingObjects);
+  const stalled = gauge(METRICS.stalledObjects);
+  const last = gauge(METRICS.lastPass);
   const blocked = gauge(METRICS.blockedDeletions);
   return (
     controller: string,
@@ -148,7 +151,11 @@ function createPassMetrics({ counter, gauge, histogram }: Instruments, ownMetric
     active.set({ controller }, 0);
     errors.inc({ controller }, 0);
     return {
-      delayed: (objects: number) => delayed.set({ controller }, objects),
+      troubled: (objects: Readonly<Record<'failing' | 'delayed' | 'stalled', number>>) => {
+        failing.set({ controller }, objects.failing);
+        delayed.set({ controller }, objects.delayed);
+        stalled.set({ controller }, objects.stalled);
+      },
       missingKinds: (kinds: number) => missing.set({ controller }, kinds),
       blocked: (objects: number) => blocked.set({ controller }, objects),
       own,
@@ -159,6 +166,7 @@ function createPassMetrics({ counter, gauge, histogram }: Instruments, ownMetric
         active.inc({ controller });
         return (result: PassResultLabel): void => {
           active.dec({ controller });
+          last.set({ controller }, Date.now() / 1_000);
           seconds.observe({ controller }, (performance.now() - since) / 1_000);
           results.inc({ controller, result });
           if (result === 'error') errors.inc({ controller });

@@ -91,6 +91,7 @@ export const healthy: InstallationReadings = {
   targets: [],
   chain: read(chain),
   converted: read([]),
+  finalized: [],
   lease: read({ spec: { holderIdentity: 'one', leaseDurationSeconds: 15, renewTime: ago(0.1) } }),
   managed: [read([{ kind: 'MutatingWebhookConfiguration', metadata: { name: 'gatehouse' } }])],
   policies: read([]),

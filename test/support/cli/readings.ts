@@ -117,6 +117,7 @@ export const healthy: ClusterReadings = {
   ]),
   authority: read({ data: toSecretData(authority) }),
   servedCerts: read(undefined),
+  userControllers: read(undefined),
   caBundle: read({
     metadata: { namespace: 'gatehouse-system', name: CABUNDLE_CONFIGMAP },
     data: { 'ca.crt': bundle },

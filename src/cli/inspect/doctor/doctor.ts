@@ -10,6 +10,7 @@ import * as certificates from './checks/certificates.ts';
 import * as installation from './checks/installation.ts';
 import * as policies from './checks/policies.ts';
 import * as processes from './checks/processes.ts';
+import { checkUserControllers } from './checks/user-controllers.ts';
 import * as webhooks from './checks/webhooks.ts';
 import type { Finding, Results, Severity } from './finding.ts';
 
@@ -58,6 +59,7 @@ const CHECKS: Readonly<Record<string, (readings: InstallationReadings) => Result
   restarts: processes.checkRestarts,
   policies: policies.checkPolicies,
   'restore-windows': policies.checkWindows,
+  'user-controllers': checkUserControllers,
 };
 
 export const runChecks = (readings: InstallationReadings): readonly Finding[] =>

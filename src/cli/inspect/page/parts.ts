@@ -1,7 +1,8 @@
 /** Building blocks of the status page: sections, tables, and pictures of time spans. */
 import { breakable, command, html, type Html, type Piece } from '../../../server/status-page/html.ts';
 import { describeUnread, type Unread } from '../read-cluster/reading.ts';
-import { relative, timeScale } from '../status/cells.ts';
+import { timeScale } from '../status/cells.ts';
+import { relative } from '../status/times.ts';
 import type { Cell, Tone } from '../../terminal/output.ts';
 
 export const badge = (text: string, tone: Tone): Html => html`<span class="state ${tone}">${text}</span>`;

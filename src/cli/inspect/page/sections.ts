@@ -10,12 +10,15 @@ import {
   endpointCounts,
   servingCertCells,
   staleCells,
+  controllerCells,
+  controllerNote,
+  describeControllers,
   TARGET_TONES,
   targetCells,
   describeLeader,
-  relative,
   minute,
 } from '../status/cells.ts';
+import { relative } from '../status/times.ts';
 import type { Tone } from '../../terminal/output.ts';
 import type { ServingCertRow } from '../status/report/serving-certs.ts';
 import type { StatusReport } from '../status/report/status-report.ts';
@@ -167,6 +170,26 @@ export function targetsSection({ injectionTargets: { unread, items } }: StatusRe
     rows,
     'Objects into which Gatehouse injects a CA bundle',
     ['Name', 'Kind', 'CA bundle', 'From', 'Why'],
+  );
+}
+
+export function controllersSection({ userControllers: part }: StatusReport, now: Date): Html | undefined {
+  const { items, unread } = part;
+  if (items.length === 0 && unread.length === 0) return undefined;
+  const rows = items.map((item) => ({
+    cells: [...pieces(controllerCells(item, now)), controllerNote(item, now)],
+    isProblem: item.missing.length + item.failing + item.delayed + item.stalled > 0,
+  }));
+  return section(
+    'controllers',
+    'Controllers of users',
+    part.stale === undefined ? undefined : html`<p class="lead">${describeControllers(part, now)}</p>`,
+    unreadParts(unread),
+    table(
+      'Controllers of --handlers',
+      ['Name', 'Watches', 'Objects', 'In work', 'Failing', 'Last pass', 'Note'],
+      rows,
+    ),
   );
 }
 

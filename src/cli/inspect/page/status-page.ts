@@ -17,13 +17,13 @@ import type { RestoreWindow } from '../../../api/restore-window.ts';
 import { breakable, command, html, type Html } from '../../../server/status-page/html.ts';
 import {
   auditNote,
-  relative,
   describeHandlers,
   describeRestrictions,
   policyCells,
   CERT_TONES,
   TARGET_TONES,
 } from '../status/cells.ts';
+import { relative } from '../status/times.ts';
 import { adviceOn, type PolicyRow } from '../status/report/policies.ts';
 import type { Tone } from '../../terminal/output.ts';
 import { badge, lines, listSection, nothing, pieces } from './parts.ts';
@@ -95,7 +95,7 @@ export function statusContent(
   policies: readonly AdmissionPolicy[],
 ): Html {
   const now = new Date(report.checkedAt);
-  return html`${verdict(report)}${describeRestrictions(report).map(nothing)}${tiles(report, now)}${sections.authoritySection(report, now)}${sections.servingCertsSection(report, now)}${sections.servedCertsSection(report, now)}${sections.targetsSection(report)}${policiesSection(report, now)}${referencesSection(policies)}${sections.windowsSection(report, windows, now)}${sections.leaderSection(report, now)}`;
+  return html`${verdict(report)}${describeRestrictions(report).map(nothing)}${tiles(report, now)}${sections.authoritySection(report, now)}${sections.servingCertsSection(report, now)}${sections.servedCertsSection(report, now)}${sections.targetsSection(report)}${policiesSection(report, now)}${referencesSection(policies)}${sections.windowsSection(report, windows, now)}${sections.controllersSection(report, now)}${sections.leaderSection(report, now)}`;
 }
 
 const MAX_ATTENTION = 50;

@@ -31,6 +31,7 @@ import {
   restrictionsOf,
   type Restrictions,
 } from '../../../runtime/leadership/own-lease.ts';
+import { CONTROLLERS_CONFIGMAP } from '../../../runtime/controllers/published.ts';
 import { SERVED_CERTS_CONFIGMAP } from '../../../runtime/endpoints/report.ts';
 import { placesOf } from '../../../runtime/namespaces.ts';
 import {
@@ -131,6 +132,7 @@ export async function readCluster(
     authority: get<Secret>(secrets, { namespace, name: AUTHORITY_SECRET }),
     caBundle: get<ConfigMap>(configMaps, { namespace, name: CABUNDLE_CONFIGMAP }),
     servedCerts: get<ConfigMap>(configMaps, { namespace, name: SERVED_CERTS_CONFIGMAP }),
+    userControllers: get<ConfigMap>(configMaps, { namespace, name: CONTROLLERS_CONFIGMAP }),
     servingSecrets: listIn<Secret>(reader, secrets, namespaces, {
       ...certificates,
       labelSelector: SERVING_CERT_SELECTOR,

@@ -3,9 +3,10 @@ import type { ConversionPolicy } from '../../../api/conversion-policy.ts';
 import { customResourceDefinitions as shippedDefinitions } from '../../../api/crds.ts';
 import { GROUP } from '../../../api/group.ts';
 import type { PolicyException } from '../../../api/policy-exception.ts';
-import type { Condition, KubeObject, ObjectMeta } from '../../../json/kube-object.ts';
+import { keyOf, type Condition, type KubeObject, type ObjectMeta } from '../../../json/kube-object.ts';
 import type { RestoreDetector } from '../../../api/restore-detector.ts';
 import { WEBHOOK_CONFIGURATION_NAME } from '../../../admission/webhooks/webhook-configurations.ts';
+import { finalizerOf } from '../../../controllers/compile-controller.ts';
 import type { LeaseObject } from '../../../kube/lease/lease-record.ts';
 import type { Resource } from '../../../kube/object.ts';
 import {
@@ -22,6 +23,8 @@ import {
 import { SERVING_CERT_SELECTOR, SERVING_SECRET, TLS_CERT_KEY } from '../../../pki/annotations.ts';
 import type { RawTarget } from '../../../pki/injection/target.ts';
 import type { Secret } from '../../../pki/serving-certs/secret.ts';
+import type { ConfigMap } from '../../../runtime/certificates/ca-bundle.ts';
+import { parseState } from '../../../runtime/controllers/published.ts';
 import type { Workload } from '../../../runtime/endpoints/restart-plan.ts';
 import { SERVICE_NAME_LABEL, type EndpointSlice } from '../../../runtime/endpoints/slices.ts';
 import { CONVERSION_POLICIES, POLICY_EXCEPTIONS, RESTORE_DETECTORS } from '../../../runtime/resources.ts';
@@ -36,6 +39,7 @@ import {
   presentAmong,
   read,
   readAll,
+  tryToRead,
   valueOf,
   type Reader,
   type Reading,
@@ -76,7 +80,7 @@ export interface Managed {
 export type InstallationReadings = Awaited<ReturnType<typeof readInstallation>>;
 
 export async function readInstallation(
-  cluster: Pick<UserCluster, 'client' | 'version' | 'now' | 'skewMs'>,
+  cluster: Pick<UserCluster, 'client' | 'discovery' | 'version' | 'now' | 'skewMs'>,
   { namespace, serviceAccount: named }: { readonly namespace: string; readonly serviceAccount?: string },
   manifests: readonly KubeObject[],
 ) {
@@ -127,6 +131,7 @@ export async function readInstallation(
   });
   const { serving, ...further } = await readAll({
     serving: get<Secret>(secrets, { namespace, name: SERVING_SECRET }),
+    finalized: readFinalized(reader, cluster.discovery, valueOf(readings.userControllers)),
     converted: readConverted(reader, stored.conversions),
     restarts: readRestartAccess(client, { namespace, serviceAccount: controllers }),
     managed: Promise.all(
@@ -178,6 +183,41 @@ async function readConverted(
   const names = conversions.value.map(({ spec }) => `${spec.target.resource}.${spec.target.apiGroup}`);
   return await readDefinitions(reader, names);
 }
+
+const FINALIZER = finalizerOf('');
+const MAX_FINALIZED_KINDS = 20;
+
+/** Objects with the finalizer of a controller that doesn't exist, of the kinds of present and former controllers. */
+async function readFinalized(
+  { list }: Reader,
+  discovery: UserCluster['discovery'],
+  configMap: ConfigMap | undefined,
+) {
+  const { controllers, former, omitted } = parseState(configMap ?? {}) ?? NO_CONTROLLERS;
+  if (omitted > 0) return [];
+  const known = new Set(controllers.map(({ name }) => name));
+  const kinds = new Set([...former, ...controllers].map(({ watches }) => watches));
+  const reading = async (kind: string) => {
+    const [resource = '', ...group] = kind.split('.');
+    const found = await tryToRead({ verb: 'get', resource: 'apis' }, () =>
+      discovery.resolve({ group: group.join('.'), resource }, AbortSignal.timeout(DISCOVERY_MS)),
+    );
+    if (found.kind === 'unread') return { kind, objects: found };
+    const all = found.value === undefined ? read([]) : await list(found.value, { metadataOnly: true });
+    const objects = mapReading(orEmpty(all), (items) =>
+      items.flatMap((object) =>
+        (object.metadata?.finalizers ?? [])
+          .filter((one) => one.startsWith(FINALIZER) && !known.has(one.slice(FINALIZER.length)))
+          .map((one) => ({ controller: one.slice(FINALIZER.length), object: keyOf(object) })),
+      ),
+    );
+    return { kind, objects };
+  };
+  return await Promise.all([...kinds].slice(0, MAX_FINALIZED_KINDS).map(reading));
+}
+
+const NO_CONTROLLERS = { controllers: [], former: [], omitted: 0 };
+const DISCOVERY_MS = 15_000;
 
 /** Without ConfigMaps: clusters have too many of them, and their `data` legitimately has many writers. */
 const MANAGED: readonly (readonly [resource: Resource, labelSelector?: string])[] = [

@@ -118,6 +118,7 @@ export const PARTS = [
   'injectionTargets',
   'admissionPolicies',
   'restoreWindows',
+  'userControllers',
 ] as const;
 
 export interface Attention {

@@ -1,9 +1,12 @@
 /** What terminal and status page show alike: cells of the report, times, and lifetimes on a common scale. */
+import { age, relative } from './times.ts';
 import type { StaleRow } from '../../../runtime/endpoints/report.ts';
 import type { GenerationRow } from './report/authority.ts';
 import type { InjectionTargetRow } from './report/injection-targets.ts';
 import type { PolicyRow, HandlerRow } from './report/policies.ts';
 import type { Cell, Tone } from '../../terminal/output.ts';
+import { asOf, type UserControllersPart } from './report/user-controllers.ts';
+import type { PublishedController } from '../../../runtime/controllers/published.ts';
 import type { StatusReport } from './report/status-report.ts';
 import { namedPods, type ServedCertsPart, type ServingCertRow } from './report/serving-certs.ts';
 
@@ -125,37 +128,31 @@ export const policyCells = (policy: PolicyRow): readonly Cell[] => [
   policy.enforcement,
 ];
 
+/** Objects, those that wait for a pass or are in one, those with trouble, the last pass, and what is missing. */
+export function controllerCells(row: PublishedController, now: Date): readonly Cell[] {
+  const { name, watches, objects, queued, active, failing, delayed, stalled, lastPass } = row;
+  const bad = failing + delayed + stalled;
+  return [
+    ...[name, watches, String(objects), `${queued + active}`],
+    { text: String(bad), tone: bad === 0 ? 'good' : 'bad' },
+    lastPass === undefined ? '–' : `${relative(lastPass.at, now)}, ${lastPass.result}`,
+  ];
+}
+
+export function controllerNote({ lentTo, missing, oldestPass }: PublishedController, now: Date): string {
+  if (lentTo !== undefined) return `lent: it runs in the dev session of ${lentTo}`;
+  if (missing.length > 0) return missing.map(({ kind, why }) => `${kind}: ${why}`).join(', ');
+  return oldestPass === undefined ? '' : `pass over ${oldestPass.object} for ${age(oldestPass.at, now)}`;
+}
+
+/** Empty if the state is current. */
+export const describeControllers = ({ checkedAt, stale }: UserControllersPart, now: Date): string =>
+  stale === undefined ? '' : `stale: ${stale}; ${asOf(checkedAt, now)}`;
+
 /** Why the number of violations is possibly too low; empty if it is not. */
 export function auditNote({ objects, incomplete, checkedAt }: PolicyRow, now: Date): string {
   if (incomplete !== undefined) return `the audit is incomplete: ${incomplete}`;
   return objects === 0 ? `matched no existing object ${relative(checkedAt, now)}` : '';
-}
-
-const SECOND = 1_000;
-const MINUTE = 60 * SECOND;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
-
-/** A duration as kubectl shows ages: `45s`, `12m`, `30h`, `89d`. Rounded down. */
-export function span(milliseconds: number): string {
-  const length = Math.abs(milliseconds);
-  if (length < 2 * MINUTE) return `${Math.floor(length / SECOND)}s`;
-  if (length < 2 * HOUR) return `${Math.floor(length / MINUTE)}m`;
-  return length < 2 * DAY ? `${Math.floor(length / HOUR)}h` : `${Math.floor(length / DAY)}d`;
-}
-
-/** `in 89d` or `5m ago`; a dash if unknown. @param time RFC 3339 */
-export function relative(time: string | undefined, now: Date): string {
-  const difference = new Date(time ?? Number.NaN).getTime() - now.getTime();
-  if (Number.isNaN(difference)) return '–';
-  return difference >= 0 ? `in ${span(difference)}` : `${span(difference)} ago`;
-}
-
-/** The time since; a dash if unknown. @param time RFC 3339 */
-export function age(time: string | undefined, now: Date): string {
-  const length = now.getTime() - new Date(time ?? Number.NaN).getTime();
-  // Zero at least: the clock of the writer may be slightly ahead.
-  return Number.isNaN(length) ? '–' : span(Math.max(0, length));
 }
 
 /** To the minute, in UTC; a dash if unknown. @param time RFC 3339 */

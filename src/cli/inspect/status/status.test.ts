@@ -3,7 +3,8 @@ import { expect, test } from 'vitest';
 import type { Condition } from '../../../json/kube-object.ts';
 import { healthy, policy, read, at, NOW, REPORT_CONTEXT } from '../../../../test/support/cli/readings.ts';
 import { statusReport } from './report/status-report.ts';
-import { nextGeneration, relative, span, timeLine } from './cells.ts';
+import { nextGeneration, timeLine } from './cells.ts';
+import { relative, span } from './times.ts';
 import { formatStatus } from './status.ts';
 
 const shown = (change: Partial<typeof healthy>, colours = false): string =>

@@ -26,12 +26,15 @@ import {
   nextGeneration,
   endpointCounts,
   policyCells,
+  controllerCells,
+  controllerNote,
+  describeControllers,
   servingCertCells,
   staleCells,
   targetCells,
-  relative,
   timeLine,
 } from './cells.ts';
+import { relative } from './times.ts';
 import { adviceOn } from './report/policies.ts';
 
 export interface StatusFlags extends ClusterFlags {
@@ -71,6 +74,7 @@ export function formatStatus(report: StatusReport, colours: boolean, columns?: n
     injectionTargets,
     admissionPolicies,
     restoreWindows,
+    userControllers,
   ];
   const blocks = [
     [
@@ -220,6 +224,16 @@ function restoreWindows({ restoreWindows: part }: StatusReport, style: Style): r
   const counts = part.unread.length > 0 ? '' : `: ${rows.length} of ${part.total} open or with violations`;
   const headings = ['NAME', 'PHASE', 'OPENED', 'EXPIRES', 'VIOLATIONS', 'SOURCE'];
   return section(`RestoreWindows${counts}`, part, headings, rows, style);
+}
+
+function userControllers({ userControllers: part }: StatusReport, style: Style): readonly string[] {
+  const { items, unread } = part;
+  if (items.length === 0 && unread.length === 0) return [];
+  const rows = items.map((item) => row(controllerCells(item, style.now), controllerNote(item, style.now)));
+  const stale = describeControllers(part, style.now);
+  const title = `Controllers of users: ${count(part)}${stale === '' ? '' : ` (${stale})`}`;
+  const headings = ['NAME', 'WATCHES', 'OBJECTS', 'IN WORK', 'FAILING', 'LAST PASS', ''];
+  return section(printable(title), part, headings, rows, style);
 }
 
 const row = (cells: readonly Cell[], ...lines: readonly string[]): Row => ({ cells, lines });

@@ -4,7 +4,7 @@ import { objectKey, type Condition, type ObjectMeta } from '../../../../json/kub
 import type { RestoreWindow } from '../../../../api/restore-window.ts';
 import type { InstallationReadings } from '../../read-cluster/read-installation.ts';
 import { valueOf, type Reading } from '../../read-cluster/reading.ts';
-import { age } from '../../status/cells.ts';
+import { age } from '../../status/times.ts';
 import { judgeReading, ok, orElse, problem, warning, type Results } from '../finding.ts';
 
 interface Conditioned {

@@ -9,6 +9,7 @@ import type { RestoreWindow } from '../../../../api/restore-window.ts';
 import { counted } from '../../../../json/counted.ts';
 import { windowState } from '../../../../restore/window.ts';
 import { summaryOf } from '../../../restore/window-report.ts';
+import { userControllersPart } from './user-controllers.ts';
 import { PARTS, unreadOf, valueOf, type Problems, type Reading } from '../../read-cluster/reading.ts';
 
 export type StatusReport = ReturnType<typeof statusReport>;
@@ -30,6 +31,7 @@ export function statusReport(readings: ClusterReadings, context: ReportContext) 
     injectionTargets: injectionTargetsPart(readings, authority.bundle, namespace, now),
     admissionPolicies: admissionPoliciesPart(readings.policies),
     restoreWindows: restoreWindowsPart(readings.windows, now),
+    userControllers: userControllersPart(readings.userControllers, readings.lease, namespace, now),
   };
   const attention = PARTS.flatMap((part) => judged[part].problems.map((problem) => ({ part, ...problem })));
   // Pods are optional, and the published bundle is a sufficient source of the authority.
@@ -57,6 +59,7 @@ export function statusReport(readings: ClusterReadings, context: ReportContext) 
     injectionTargets: judged.injectionTargets.part,
     admissionPolicies: judged.admissionPolicies.part,
     restoreWindows: judged.restoreWindows.part,
+    userControllers: judged.userControllers.part,
     handlers: handlersIn(readings),
   };
 }
