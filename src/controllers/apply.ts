@@ -163,3 +163,9 @@ export async function removeObject(state: PassState, object: object): Promise<bo
   );
   return false;
 }
+
+export function keepObject(state: PassState, object: object): void {
+  const given = checked(object);
+  const key = appliedKey(servedKind(state, given), given);
+  if (!state.applied.has(key)) state.applied.set(key, undefined);
+}

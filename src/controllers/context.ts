@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { readKindOf, type ReadKind } from '../admission/handlers/compile-handler.ts';
 import { selectorOf } from '../admission/handlers/reader.ts';
 import { objectIn, parseJson, stringifyJson, textIn } from '../json/json.ts';
-import { applyObject, removeObject } from './apply.ts';
+import { applyObject, keepObject, removeObject } from './apply.ts';
 import type {
   ApplyOptions,
   ControllerContext,
@@ -60,6 +60,10 @@ export function createContext(state: PassState): ControllerContext {
     remove: async (object) => {
       check();
       return await removeObject(state, object);
+    },
+    keep: (object) => {
+      check();
+      keepObject(state, object);
     },
     get: async (resource: string, { name, namespace = own }: ReadOptions) => {
       const kind = kindOf(resource);

@@ -152,6 +152,13 @@ export interface ApplyOptions {
 /** The name of an object of a kind in `owns`. */
 export type RemovedObject = Pick<AppliedObject, 'apiVersion' | 'kind' | 'metadata'>;
 
+/** Such as `list` returns it. */
+export interface KeptObject {
+  readonly apiVersion?: string;
+  readonly kind?: string;
+  readonly metadata?: object;
+}
+
 export interface ReadOptions {
   readonly name: string;
   /** Default: the namespace of the reconciled object. Ignored for cluster-scoped kinds. */
@@ -244,6 +251,11 @@ export interface ControllerContext {
    * @throws TypeError if this pass applied the object
    */
   readonly remove: (object: RemovedObject) => Promise<boolean>;
+  /**
+   * Keeps an object of a kind in `owns` that an earlier pass applied, as it is: for runs, which are never applied again.
+   * What a pass neither applies nor keeps is deleted when it returns.
+   */
+  readonly keep: (object: KeptObject) => void;
   /** Reads one object of a kind in `watch`, `owns` or `reads`, named like `namespaces`. Sees the controller's own writes. */
   readonly get: Get;
   /** Lists objects of such a kind. Sees the controller's own writes. */
