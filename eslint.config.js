@@ -165,7 +165,13 @@ export default tseslint.config(
   })),
   {
     files: ['src/cli/**/*.ts'],
-    ignores: ['src/cli/sandbox/**', 'src/cli/review/**', 'src/cli/restore/rehearse/**', '**/*.test.ts'],
+    ignores: [
+      'src/cli/sandbox/**',
+      'src/cli/generate/**',
+      'src/cli/review/**',
+      'src/cli/restore/rehearse/**',
+      '**/*.test.ts',
+    ],
     rules: {
       'no-restricted-imports': [
         'error',
@@ -176,7 +182,7 @@ export default tseslint.config(
             {
               regex: '^(\\.\\./)+(sandbox|machinery)/',
               message:
-                'Only cli/sandbox/, cli/review/ and cli/restore/rehearse/ import sandbox/ or machinery/.',
+                'Only cli/sandbox/, cli/generate/, cli/review/ and cli/restore/rehearse/ import sandbox/ or machinery/.',
             },
           ],
         },
@@ -184,7 +190,7 @@ export default tseslint.config(
     },
   },
   {
-    files: ['src/cli/review/**/*.ts', 'src/cli/restore/rehearse/**/*.ts'],
+    files: ['src/cli/generate/**/*.ts', 'src/cli/review/**/*.ts', 'src/cli/restore/rehearse/**/*.ts'],
     ignores: ['**/*.test.ts'],
     rules: {
       'no-restricted-imports': [
@@ -195,7 +201,8 @@ export default tseslint.config(
             ...restrictions('cli').patterns,
             {
               regex: '^(\\.\\./)+sandbox/',
-              message: 'cli/review/ and cli/restore/rehearse/ need machinery/ only: no server.',
+              message:
+                'cli/generate/, cli/review/ and cli/restore/rehearse/ need machinery/ only: no server.',
             },
           ],
         },

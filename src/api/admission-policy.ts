@@ -1,5 +1,6 @@
 import { conditionsSchema, NOT_OBSERVED, observedGeneration } from './conditions.ts';
-import { policyMatch, type LabelSelector } from './policy-match.ts';
+import type { LabelSelector } from '../json/label-selector.ts';
+import { policyMatch } from './policy-match.ts';
 import { policyValidate } from './policy-validate.ts';
 import * as t from './schema.ts';
 import { principal } from './principals.ts';

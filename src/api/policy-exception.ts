@@ -1,5 +1,5 @@
 import { conditionsSchema, NOT_OBSERVED, observedGeneration } from './conditions.ts';
-import type { LabelSelector } from './policy-match.ts';
+import type { LabelSelector } from '../json/label-selector.ts';
 import { anyObject, array, object, string, type KubeObjectOf, type TypeOf } from './schema.ts';
 
 const spec = object('Which objects of this namespace skip which checks, why, and until when.', {

@@ -1,14 +1,6 @@
 import type { GroupResource } from '../json/kube-object.ts';
+import type { LabelSelector } from '../json/label-selector.ts';
 import { anyObject, array, mapList, object, oneOf, string } from './schema.ts';
-
-export interface LabelSelector {
-  matchLabels?: Record<string, string>;
-  matchExpressions?: {
-    key: string;
-    operator: 'In' | 'NotIn' | 'Exists' | 'DoesNotExist';
-    values?: string[];
-  }[];
-}
 
 export const toGroupResource = ({
   apiGroup = '',

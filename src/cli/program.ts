@@ -7,6 +7,7 @@ import { Command } from 'commander';
 import { VERSION } from '../config/version.ts';
 import { messageWithCauses } from '../json/abort.ts';
 import { addCompletion } from './completion/completion.ts';
+import { addGenerate } from './generate/command.ts';
 import { addInit } from './init/command.ts';
 import { addDoctor, addStatus } from './inspect/commands.ts';
 import { addManifests, addProcesses } from './replica-commands.ts';
@@ -42,6 +43,7 @@ export function createProgram(name: string): Command {
   addProcesses(program);
   addCompletion(program);
   addDoctor(program);
+  addGenerate(program);
   addInit(program);
   addManifests(program);
   addRefs(program);

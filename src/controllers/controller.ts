@@ -1,7 +1,6 @@
 /** `defineController` and its types. */
-import type { LabelSelector } from '../api/policy-match.ts';
 import type { Frozen, HandlerLog, ReadableKind, UntypedObject } from '../admission/handlers/handler.ts';
-import { normaliseSelector } from '../json/label-selector.ts';
+import { type LabelSelector, normaliseSelector } from '../json/label-selector.ts';
 import type { Kinds, ObjectOf } from './kinds.ts';
 import type { WatchSource } from './watch-map.ts';
 import type { OwnMetricDefinition } from '../api/own-metric.ts';

@@ -8,25 +8,8 @@ import { deepFreeze } from '../json/json.ts';
 import type { CompiledController } from './compile-controller.ts';
 import { OWNER_LABEL } from './owned-objects.ts';
 import type { MetricWrite } from '../api/own-metric.ts';
+import type { ControllerTrial, ControllerWrite } from './trial.ts';
 import type { ControllerWorld, ServedKind } from './world.ts';
-
-export interface ControllerTrial {
-  /** The object to reconcile. */
-  readonly object: object;
-  /** Other objects in the cluster, by kind: `{ namespaces: [shop], 'racks.example.com': [r1] }`. */
-  readonly cluster?: Readonly<Record<string, readonly object[]>>;
-  /** Default: now. */
-  readonly now?: Date;
-  readonly signal?: AbortSignal;
-}
-
-export interface ControllerWrite {
-  readonly verb: 'apply' | 'delete' | 'finalizers' | 'status';
-  /** `namespaces alice` */
-  readonly target: string;
-  /** What was sent: the object, the finalizers or the status. */
-  readonly body: unknown;
-}
 
 class Conflict extends Error {
   override readonly name = 'Conflict';

@@ -4,9 +4,10 @@ import type { Condition, KubeObject } from '../json/kube-object.ts';
 import { createBrake } from './brake.ts';
 import { compileController } from './compile-controller.ts';
 import type { Controller } from './controller.ts';
-import { createMemory, type ControllerTrial, type ControllerWrite } from './memory-world.ts';
+import { createMemory } from './memory-world.ts';
 import { runPass } from './pass.ts';
 import type { MetricWrite } from '../api/own-metric.ts';
+import type { ControllerTrial, ControllerWrite } from './trial.ts';
 
 export interface ControllerVerdict {
   /** In their order. A second run with `object` and `cluster` of the first has none if the controller is idempotent. */

@@ -2,7 +2,7 @@
 import { listIn, objectIn, textIn } from '../json/json.ts';
 import { objectKey, splitApiVersion, type KubeObject } from '../json/kube-object.ts';
 import type { ReadableKind, Frozen, UntypedObject } from '../admission/handlers/handler.ts';
-import type { LabelSelector } from '../api/policy-match.ts';
+import type { LabelSelector } from '../json/label-selector.ts';
 import type { TypeOf } from './kinds.ts';
 
 /** The name of an object of the kind in `watch`. */

@@ -5,6 +5,15 @@ import { quote } from './printable.ts';
 /** The label with the name of a Namespace, which the API server sets on every Namespace. */
 export const NAMESPACE_NAME_LABEL = 'kubernetes.io/metadata.name';
 
+export interface LabelSelector {
+  matchLabels?: Record<string, string>;
+  matchExpressions?: {
+    key: string;
+    operator: 'In' | 'NotIn' | 'Exists' | 'DoesNotExist';
+    values?: string[];
+  }[];
+}
+
 type Labels = Readonly<Record<string, string>>;
 
 interface LabelExpression {

@@ -1,6 +1,7 @@
 // suite: shared-plane, sandbox: long
 /** Commands the way users run them while a replica runs: `gatehouse refs`, `restore` and `restore rehearse --record`. */
 import { join } from 'node:path';
+import { parse } from 'yaml';
 import { describe, afterAll, beforeAll, expect, test } from 'vitest';
 
 import type { AdmissionPolicy } from '../../src/api/admission-policy.ts';
@@ -8,6 +9,7 @@ import {
   ADMISSION_POLICIES,
   createNamespace,
   DATACENTERS,
+  established,
   SERVERS,
   type Cluster,
   RESTORE_WINDOWS,
@@ -19,12 +21,13 @@ import { eventually } from '../support/processes.ts';
 import { datacenter, server, type EventObject, grant } from '../support/objects.ts';
 import { runGatehouse, writeFiles, type Ran } from '../support/review-command.ts';
 import type { RestoreWindow } from '../../src/api/restore-window.ts';
+import type { Resource } from '../../src/kube/object.ts';
 import type { KubeClient } from '../../src/kube/client.ts';
 import { clusterAdmin } from '../../src/cli/sandbox/tour-objects.ts';
 import { VELERO } from '../support/velero-client.ts';
 import { readManifests } from '../../src/cli/deploy-manifests.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
-import { configMaps, events } from '../../src/kube/well-known.ts';
+import { configMaps, customResourceDefinitions, events } from '../../src/kube/well-known.ts';
 import { USERS } from '../support/control-plane-users.ts';
 import type { Replica } from '../support/gatehouse.ts';
 import { fileFolder } from '../support/folder.ts';
@@ -50,6 +53,51 @@ afterAll(() => cluster.stop());
 
 const refsAs = (user: User, ...args: readonly string[]): Promise<Ran> =>
   runGatehouse(['refs', ...args, '--kubeconfig', cluster.plane.kubeconfig(user)]);
+
+test('an API server serves and enforces a definition that generate crd printed', async () => {
+  const schema = {
+    type: 'object',
+    required: ['size', 'note'],
+    properties: {
+      size: { anyOf: [{ const: 'small' }, { const: 'large' }] },
+      note: { anyOf: [{ type: 'string' }, { type: 'null' }] },
+      port: { anyOf: [{ type: 'integer' }, { type: 'string' }] },
+      count: { type: 'integer', exclusiveMinimum: 0, default: 3 },
+      labels: { type: 'object', propertyNames: { type: 'string' }, additionalProperties: { type: 'string' } },
+    },
+  };
+  const kind = {
+    group: 'generated.example.com',
+    version: 'v1',
+    kind: 'Desk',
+    scope: 'Cluster',
+    spec: schema,
+  };
+  writeFiles(folder, {
+    'kinds/desk.ts': `import { defineKind } from '@gatehouse-dev/gatehouse';
+export const desk = defineKind(${JSON.stringify(kind)});`,
+  });
+  const { code, stdout, stderr } = await runGatehouse(['generate', 'crd', join(folder, 'kinds', 'desk.ts')]);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  await cluster.admin.create(customResourceDefinitions, parse(stdout) as KubeObject);
+  await established(cluster, 'desks.generated.example.com');
+
+  const desks: Resource = {
+    ...DATACENTERS,
+    group: kind.group,
+    version: 'v1',
+    resource: 'desks',
+    kind: 'Desk',
+  };
+  const create = (name: string, spec: object) => cluster.admin.create(desks, { metadata: { name }, spec });
+  await expect(
+    create('a', { size: 'small', note: null, port: 'http', labels: { a: 'b' } }),
+  ).resolves.toMatchObject({ spec: { note: null, port: 'http', count: 3 } });
+  expect((await refusal(create('b', { size: 'huge', note: '' }))).message).toContain(
+    'spec.size: Unsupported value',
+  );
+  expect((await refusal(create('c', { size: 'small', note: '', count: 0 }))).message).toContain('spec.count');
+});
 
 test('a target lists the objects that name it, and an object its target', async () => {
   const target = await refsAs('admin', 'Datacenter/hel1');

@@ -110,6 +110,48 @@ async function otherNode(major: number): Promise<string | undefined> {
   }
 }
 
+test('a controller with generated types costs the compiler little', { timeout: PATIENCE_MS }, async () => {
+  const project = join(home, 'typed');
+  cpSync(join(ROOT, 'deploy', 'examples', 'users', 'user-crd.yaml'), join(project, 'user-crd.yaml'));
+  const generated = await shell(
+    process.execPath,
+    'npx --no gatehouse -- generate types . --out kinds.ts',
+    project,
+  );
+  expect(generated).toEqual({ code: 0, out: '' });
+  writeFileSync(join(project, 'package.json'), '{"type":"module"}');
+  writeFileSync(
+    join(project, 'users.ts'),
+    `import { defineController } from '@gatehouse-dev/gatehouse';
+import type { User } from './kinds.ts';
+export default defineController<User>({
+  watch: { apiGroups: ['people.example.com'], apiVersions: ['v1'], resources: ['users'] },
+  async reconcile({ metadata: { name } }, { apply, get }) {
+    const mail: string | undefined = (await get('users.people.example.com', { name }))?.spec.mail;
+    // @ts-expect-error -- the generated type lacks the field
+    (await get('users.people.example.com', { name }))?.spec.email;
+    await apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels: { mail: mail ?? '' } } });
+  },
+});
+`,
+  );
+  const flags =
+    '--strict --module nodenext --target es2024 --lib es2024 --types node --noEmit --allowImportingTsExtensions --extendedDiagnostics users.ts';
+  for (const [skipLibCheck, most] of [
+    ['true', 5_000],
+    ['false', 60_000],
+  ] as const) {
+    const { code, out } = await shell(
+      process.execPath,
+      `npx --no tsc -- --skipLibCheck ${skipLibCheck} ${flags}`,
+      project,
+    );
+    expect({ code, out: code === 0 ? '' : out }).toEqual({ code: 0, out: '' });
+    const [, count = 'Infinity'] = /^Types: +(\d+)$/m.exec(out) ?? [];
+    expect(Number(count)).toBeLessThan(most);
+  }
+});
+
 /** The oldest that `engines` permits is tried every night: it runs the same commands. */
 if (!isNightly) console.log('only with Node 24; npm run test:nightly also tries Node 22');
 

@@ -1,7 +1,6 @@
 /** The types of `defineHandler`. */
-import type { LabelSelector } from '../../api/policy-match.ts';
-import type { Operation, AdmissionRequest } from '../review/request.ts';
-import type { MatchCondition } from '../policy/compiled-policy.ts';
+import type { LabelSelector } from '../../json/label-selector.ts';
+import type { AdmissionRequest, MatchCondition, Operation } from '../review/request.ts';
 import type { Denial, DenialOptions } from './errors.ts';
 import { definitionProblems } from '../../api/handler-definition.ts';
 

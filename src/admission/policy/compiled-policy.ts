@@ -9,13 +9,8 @@ import type { FieldPath } from '../../json/field-path.ts';
 import type { JsonValue } from '../../json/json.ts';
 import type { KindLists } from './mutations/list-types.ts';
 import type { NormalSelector } from '../../json/label-selector.ts';
-import type { Operation } from '../review/request.ts';
+import type { MatchCondition, Operation } from '../review/request.ts';
 import type { Subresource } from './match/subresources.ts';
-
-export interface MatchCondition {
-  readonly name: string;
-  readonly expression: string;
-}
 
 /** Policies with the same scope share a webhook entry. */
 export interface Scope {

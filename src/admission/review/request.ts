@@ -13,6 +13,11 @@ export type Operation = 'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT';
 
 export const writes = (operation: Operation): boolean => operation === 'CREATE' || operation === 'UPDATE';
 
+export interface MatchCondition {
+  readonly name: string;
+  readonly expression: string;
+}
+
 export interface UserInfo {
   readonly username: string;
   readonly uid: string;

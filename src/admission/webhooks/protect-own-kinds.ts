@@ -4,7 +4,8 @@ import { EXCLUDE_FROM_BACKUP_LABEL, GROUP, OWN_LABELS } from '../../api/group.ts
 import { accountsIn, CONTROLLERS_ACCOUNT, WEBHOOK_ACCOUNT } from '../../api/own-accounts.ts';
 import { groupResourceName, type KubeObject } from '../../json/kube-object.ts';
 import type { Principal } from '../../api/principals.ts';
-import type { CompiledMatch, CompiledPolicy, MatchCondition, Scope } from '../policy/compiled-policy.ts';
+import type { CompiledMatch, CompiledPolicy, Scope } from '../policy/compiled-policy.ts';
+import type { MatchCondition } from '../review/request.ts';
 import { GUARD_ENTRY, guardValidations, guardRules, type GuardedPrincipals } from './restore-guard.ts';
 import { principalExpression } from './webhook.ts';
 import type { Operation } from '../review/request.ts';

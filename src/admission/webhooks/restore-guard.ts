@@ -1,7 +1,7 @@
 /** What the API server itself refuses in restores, and which changes of permissions it leaves to the webhook. */
 import { type Danger, DANGERS, GUARD_ADVICE, GUARDED_KINDS } from '../../api/restore-guard.ts';
 import type { Principal } from '../../api/principals.ts';
-import type { MatchCondition } from '../policy/compiled-policy.ts';
+import type { MatchCondition } from '../review/request.ts';
 import { DEV_URL_ANNOTATION, principalExpression, type WebhookRule } from './webhook.ts';
 
 /** Fails closed: nothing would take back permissions that a restore brought while Gatehouse was down. */

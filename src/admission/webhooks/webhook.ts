@@ -1,7 +1,7 @@
 import type { GroupResource, KubeObject } from '../../json/kube-object.ts';
 import type { Principal } from '../../api/principals.ts';
 import type { NormalSelector } from '../../json/label-selector.ts';
-import type { MatchCondition } from '../policy/compiled-policy.ts';
+import type { MatchCondition } from '../review/request.ts';
 import type { Operation } from '../review/request.ts';
 
 /** Records a dev session. Only valid on the two configurations named `gatehouse`. */

@@ -26,7 +26,7 @@ import { conflictsOf } from '../../admission/policy/conflicts.ts';
 import { uncoveredSubresources } from '../../admission/policy/match/uncovered-subresources.ts';
 import { unservedKinds, type ServedInGroup } from '../../admission/policy/match/unserved-kinds.ts';
 import type { Problem } from '../../admission/policy/problem.ts';
-import type { MatchCondition } from '../../admission/policy/compiled-policy.ts';
+import type { MatchCondition } from '../../admission/review/request.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import type { PolicyException } from '../../api/policy-exception.ts';
 import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';

@@ -1,6 +1,6 @@
 /** Loads handlers from a folder or a package. Reports every problem at the start instead of at the first request. */
 import { readdirSync, readFileSync, statSync } from 'node:fs';
-import { basename, extname, join, resolve } from 'node:path';
+import { basename, dirname, extname, join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { isSea } from 'node:sea';
 import { registerHooks, stripTypeScriptTypes, type ResolveFnOutput } from 'node:module';
@@ -186,6 +186,14 @@ let changes = 0;
 
 export function reloadHandlers(): void {
   changes += 1;
+}
+
+/** All exports of a module next to handlers. */
+export async function loadExports(path: string): Promise<Readonly<Record<string, unknown>>> {
+  folders.add(`${pathToFileURL(dirname(path)).href}/`);
+  const found = await attempt(path, () => importAs(pathToFileURL(path).href));
+  if (typeof found === 'string') throw new InvalidHandlers(found);
+  return found.value as Readonly<Record<string, unknown>>; // a namespace is a record of its exports
 }
 
 async function importAs(specifier: string): Promise<Module> {

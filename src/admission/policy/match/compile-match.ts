@@ -6,7 +6,8 @@ import {
   isQualifiedName,
 } from '../../../json/kube-object.ts';
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
-import type { CompiledMatch, MatchCondition } from '../compiled-policy.ts';
+import type { CompiledMatch } from '../compiled-policy.ts';
+import type { MatchCondition } from '../../review/request.ts';
 import { type Report, trySelector } from '../problem.ts';
 import { isResourcePattern, withoutCovered } from './resource-pattern.ts';
 import { reportScopeLockout } from './lockout.ts';
