@@ -17,12 +17,16 @@ import { systemClock } from './kube/clock.ts';
 import { createClient } from './kube/client.ts';
 import { createEventRecorder, type EventRecorder } from './kube/events.ts';
 import type { NamedRef } from './kube/object.ts';
-import type { Rest } from './kube/rest.ts';
+import { createRest, type Rest } from './kube/rest.ts';
 import { connect, type Context } from './runtime/context.ts';
 import { startControllers } from './runtime/controllers/start-controllers.ts';
 import { createMetrics } from './server/metrics/metrics.ts';
 import { applyManifests } from './cli/deploy-manifests.ts';
 import { NAMESPACE, startApi } from './cli/sandbox/api.ts';
+import { createFailures } from './testing/failures.ts';
+import { startRealApi } from './testing/real-api.ts';
+
+export type { ArmedFailure, Failure } from './testing/failures.ts';
 
 export interface SettleOptions {
   /** Whether the controller then runs once more, like a new leader, and must not write. Default: true. */
@@ -68,18 +72,28 @@ const LOOK_EVERY_MS = 75;
 const MOST_FAILURES = 4;
 const MOST_PASSES = 200;
 
+export interface SuiteOptions {
+  readonly manifests?: readonly (object | URL)[];
+  /** Default: `real` if the variable KUBEBUILDER_ASSETS names the folder of etcd and kube-apiserver, otherwise `memory`. */
+  readonly api?: 'real' | 'memory';
+}
+
 /**
- * Starts an API in memory. Stop it at the end of the test.
+ * Starts an API in memory, or a real API server. Stop it at the end of the test.
  *
  * @param manifests the CustomResourceDefinitions, and what else exists before the controller starts; a URL names a YAML file
  */
 export async function startControllerSuite(
-  controller: Controller<never>,
-  { manifests = [] }: { readonly manifests?: readonly (object | URL)[] } = {},
+  given: Controller<never> | readonly Controller<never>[],
+  { manifests = [], api: wanted }: SuiteOptions = {},
 ) {
-  const compiled = compileController(controller.name ?? 'controller', controller);
+  const controllers = [given]
+    .flat()
+    .map((one, index) =>
+      compileController(one.name ?? (index === 0 ? 'controller' : `controller-${index + 1}`), one),
+    );
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-suite-'));
-  const api = await startApi(0, folder);
+  const api = await startWantedApi(wanted, folder);
   const connection = api.connectAsAdmin();
   const ended = new AbortController();
   const lines: string[] = [];
@@ -91,7 +105,22 @@ export async function startControllerSuite(
   const { client, discovery } = context;
   const events: SuiteEvent[] = [];
   const clock = createMovedClock();
-  const running: Running = { context, controller: compiled, clock, events };
+  const failures = createFailures(clock.advance);
+  const ofControllers = api.connectAsAdmin();
+  const rest = createRest({
+    connection: failures.connection(ofControllers),
+    userAgent: 'gatehouse-suite',
+    background: true,
+    clock,
+  });
+  const running = {
+    context: { ...context, rest },
+    controllers,
+    clock,
+    events,
+    failures,
+    ended: ended.signal,
+  };
   const apply = async (...objects: readonly object[]): Promise<void> => {
     await applyManifests({ client, discovery, namespace: 'default' }, objects);
   };
@@ -100,7 +129,21 @@ export async function startControllerSuite(
     if (found === undefined) throw new Error(`${groupResourceName({ group, resource })} is not served`);
     return found;
   };
-  await apply(...manifests.flatMap((one) => (one instanceof URL ? documentsIn(one) : [one])));
+  let settling: Promise<unknown> | undefined;
+  const stop = async (): Promise<void> => {
+    ended.abort(new Error('the suite is stopped'));
+    await settling?.catch(() => undefined); // its caller gets the error
+    await connected.close();
+    await ofControllers.close();
+    await api.stop();
+    rmSync(folder, { recursive: true, force: true });
+  };
+  try {
+    await apply(...manifests.flatMap((one) => (one instanceof URL ? documentsIn(one) : [one])));
+  } catch (error) {
+    await stop();
+    throw error;
+  }
   return {
     /** Server-side apply, as a user. */
     apply,
@@ -122,6 +165,10 @@ export async function startControllerSuite(
     kubeconfig: api.kubeconfig,
     /** The time of the passes moves on: what they wait for is due at the next `settle`. */
     advance: clock.advance,
+    /** Requests of the controllers fail. Failures of the same requests happen one after the other. */
+    fail: failures.fail,
+    /** Breaks the open watches of the controllers. With `isExpired`, the API server forgot what followed. */
+    dropWatches: failures.dropWatches,
     /** The Events that the controller recorded. */
     events: (): readonly SuiteEvent[] => [...events],
     /** The log as JSON, one line an entry. */
@@ -132,21 +179,36 @@ export async function startControllerSuite(
      *
      * @throws Error if the second run writes, an object keeps failing, or passes keep changing the same
      */
-    settle: async ({ restart = true, timeoutSeconds }: SettleOptions = {}): Promise<Settled> => {
-      const until = timeoutSeconds === undefined ? undefined : AbortSignal.timeout(timeoutSeconds * 1_000);
-      const settled = await runUntilQuiet(running, until);
-      const again = restart ? await runUntilQuiet(running, until) : undefined;
-      if (again !== undefined && again.writes.length > 0)
-        throw new Error(`the second run writes, too:\n${again.writes.join('\n')}`);
-      return settled;
+    settle: async (options: SettleOptions = {}): Promise<Settled> => {
+      const work = settle(running, options);
+      settling = work;
+      return await work;
     },
-    stop: async (): Promise<void> => {
-      ended.abort();
-      await connected.close();
-      await api.stop();
-      rmSync(folder, { recursive: true, force: true });
-    },
+    /** Also ends `settle`, which then fails. */
+    stop,
   };
+}
+
+async function settle(running: Running, { restart = true, timeoutSeconds }: SettleOptions): Promise<Settled> {
+  const until = timeoutSeconds === undefined ? undefined : AbortSignal.timeout(timeoutSeconds * 1_000);
+  const settled = await runUntilQuiet(running, until);
+  const again = restart ? await runUntilQuiet(running, until) : undefined;
+  if (again !== undefined && again.writes.length > 0)
+    throw new Error(`the second run writes, too:\n${again.writes.join('\n')}`);
+  return settled;
+}
+
+/** Leaves nothing if the start fails. */
+async function startWantedApi(wanted: SuiteOptions['api'], folder: string) {
+  const assets = process.env.KUBEBUILDER_ASSETS ?? '';
+  const starting =
+    (wanted ?? (assets === '' ? 'memory' : 'real')) === 'real'
+      ? startRealApi(assets, join(folder, 'api'))
+      : startApi(0, folder);
+  return await starting.catch((error: unknown) => {
+    rmSync(folder, { recursive: true, force: true });
+    throw error;
+  });
 }
 
 const documentsIn = (file: URL): readonly object[] =>
@@ -154,13 +216,15 @@ const documentsIn = (file: URL): readonly object[] =>
 
 interface Running {
   readonly context: Context;
-  readonly controller: CompiledController;
+  readonly controllers: readonly CompiledController[];
   readonly clock: MovedClock;
   readonly events: SuiteEvent[];
+  readonly failures: ReturnType<typeof createFailures>;
+  readonly ended: AbortSignal;
 }
 
 async function runUntilQuiet(suite: Running, until: AbortSignal | undefined): Promise<Settled> {
-  const { context, controller, clock, events } = suite;
+  const { context, controllers, clock, events, failures, ended } = suite;
   const running = new AbortController();
   const writes: string[] = [];
   const rest = recording(context.rest, writes);
@@ -181,11 +245,11 @@ async function runUntilQuiet(suite: Running, until: AbortSignal | undefined): Pr
   };
   const metrics = { ...context.metrics, userController: passes.userController };
   const parts = { ...context, rest, client, metrics, record, log };
-  const { stopped } = startControllers(parts, [controller], running.signal, clock);
+  const { stopped } = startControllers(parts, controllers, running.signal, clock);
   try {
     for (let quiet = 0; ;) {
-      await sleep(LOOK_EVERY_MS);
-      quiet = passes.wereThereNone() ? quiet + 1 : 0;
+      await sleep(LOOK_EVERY_MS, undefined, { signal: ended });
+      quiet = passes.wereThereNone() && !failures.hasLostWatches() ? quiet + 1 : 0;
       const failing = fails(until === undefined || until.aborted ? MOST_FAILURES : Number.POSITIVE_INFINITY);
       if (failing !== undefined)
         throw new Error(`a pass of ${failing.key} fails again and again: ${failing.why}`);
@@ -199,18 +263,22 @@ async function runUntilQuiet(suite: Running, until: AbortSignal | undefined): Pr
   } finally {
     running.abort();
     await stopped;
+    failures.forgetWatches();
   }
 }
 
 /** Undefined: not each object had a pass. @throws Error if passes keep changing the same */
 async function waitingIn(
-  { context: { client, discovery }, controller: { watched, name } }: Running,
+  { context: { client, discovery }, controllers }: Running,
   passes: number,
 ): Promise<readonly Waiting[] | undefined> {
-  const resource = await discovery.resolve(watched);
-  if (resource === undefined)
-    throw new Error(`${groupResourceName(watched)} is not served: add it to manifests`);
-  const { items } = await client.listAll<KubeObject>(resource);
+  const lists = controllers.map(async ({ watched }) => {
+    const resource = await discovery.resolve(watched);
+    if (resource === undefined)
+      throw new Error(`${groupResourceName(watched)} is not served: add it to manifests`);
+    return (await client.listAll<KubeObject>(resource)).items;
+  });
+  const items = (await Promise.all(lists)).flat();
   if (passes < items.length) return undefined;
   const waiting = items.flatMap((object) => {
     const conditions = listIn(object, 'status', 'conditions');
@@ -225,7 +293,7 @@ async function waitingIn(
   const changing = waiting.find(({ reason }) => reason === 'KeepsChanging');
   if (changing !== undefined || passes > MOST_PASSES * (items.length + 1))
     throw new Error(
-      `the controller ${name} does not come to rest: ${changing === undefined ? `${passes} passes` : `${changing.object}: ${changing.message}`}`,
+      `the controller ${controllers.map(({ name }) => name).join(' or ')} does not come to rest: ${changing === undefined ? `${passes} passes` : `${changing.object}: ${changing.message}`}`,
     );
   return waiting;
 }

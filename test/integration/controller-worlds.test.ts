@@ -56,7 +56,7 @@ const startSuite = async (
   controller: Parameters<typeof startControllerSuite>[0],
   ...more: readonly object[]
 ): Promise<ControllerSuite> => {
-  const suite = await startControllerSuite(controller, { manifests: [crd(teams), ...more] });
+  const suite = await startControllerSuite(controller, { manifests: [crd(teams), ...more], api: 'memory' });
   ends.push(suite.stop);
   return suite;
 };

@@ -60,7 +60,7 @@ function portProblem(error: unknown, port: number): Error | undefined {
   }
 }
 
-function kubeconfigOf(server: string, ca: string, token: string): string {
+export function kubeconfigOf(server: string, ca: string, token: string): string {
   const name = 'gatehouse-sandbox';
   const authority = { 'certificate-authority-data': Buffer.from(ca).toString('base64') };
   const config = {
