@@ -1,6 +1,7 @@
 /** The schema of the argument of `defineController`. Each `problem` says what a field has to be. */
 import Type from 'typebox';
 
+import { valueIn } from '../json/json.ts';
 import {
   aFunction,
   action,
@@ -86,6 +87,7 @@ const definition = Type.Object(
     when: action,
     rules: optional(Type.Array(rule, { problem: ': write a list of RBAC rules, each with verbs' })),
     writesStatus: optional(Type.Boolean({ problem: ': write true or false' })),
+    leaderOnly: optional(Type.Boolean({ problem: ': write true or false' })),
     concurrency: optional(
       Type.Integer({ minimum: 1, maximum: 50, problem: ': write a number of objects, 1 to 50' }),
     ),
@@ -131,4 +133,17 @@ const definition = Type.Object(
   { additionalProperties: false, problem: 'write an object with watch and reconcile' },
 );
 
-export const controllerProblems = (value: unknown): readonly string[] => fieldProblems(definition, value, '');
+export const controllerProblems = (value: unknown): readonly string[] => [
+  ...fieldProblems(definition, value, ''),
+  ...(valueIn(value, 'leaderOnly') === false ? replicaProblems(value) : []),
+];
+
+/** Replicas that all write would overwrite each other, and nothing fences them. */
+const replicaProblems = (value: unknown): readonly string[] => [
+  ...['owns', 'finalize']
+    .filter((field) => valueIn(value, field) !== undefined)
+    .map((field) => `${field}: remove it, because a controller with leaderOnly: false must not write`),
+  ...(valueIn(value, 'writesStatus') === false
+    ? []
+    : ['writesStatus: write false, because a controller with leaderOnly: false must not write']),
+];

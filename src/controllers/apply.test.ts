@@ -1,4 +1,9 @@
 import { describe, expect, test } from 'vitest';
+import { createBrake } from './brake.ts';
+import { compileController } from './compile-controller.ts';
+import { createMemory } from './memory-world.ts';
+import { runPass } from './pass.ts';
+import { isOrphaning, noteOrphaning } from './pass-state.ts';
 import { again, configMap, define, run, team, verbs } from '../../test/support/teams.ts';
 import type { ControllerContext } from './controller.ts';
 import type { ControllerVerdict } from './run-controller.ts';
@@ -12,6 +17,14 @@ const change = (verdict: ControllerVerdict, kind: string, edit: (object: never) 
     [kind]: (verdict.cluster[kind] ?? []).map((one) => edit(structuredClone(one) as never)),
   } as never,
 });
+
+const memoryOf = (
+  { object = {}, cluster }: ControllerVerdict,
+  reconcile: (context: ControllerContext) => unknown,
+) => {
+  const controller = compileController('teams', define(reconcile));
+  return { controller, ...createMemory(controller, { object, cluster }) };
+};
 
 test('an integer beyond 2^53 is applied exactly, and once', async () => {
   const controller = define(({ apply }) => apply(configMap('a', { limit: 9_007_199_254_740_993n })));
@@ -183,6 +196,83 @@ test('remove says that an object of an earlier life still exists, but it does no
     cluster,
   );
   expect([answers, last.object]).toEqual([[false, true], undefined]);
+});
+
+test.each(['pruned', 'removed'])('an object is not %s for an old version of its owner', async (how) => {
+  const first = await run(define(({ apply }) => apply(configMap('a'))));
+  const { controller, world, ...memory } = memoryOf(first, ({ remove }) =>
+    how === 'removed' ? remove(configMap('a')) : undefined,
+  );
+  const old = memory.object();
+  memory.replace({ ...old, spec: { changed: true } } as never);
+  const { signal } = new AbortController();
+  const pass = {
+    controller,
+    world,
+    settled: new Map(),
+    brake: createBrake(),
+    blocked: new Set<string>(),
+    deadline: signal,
+    signal,
+  };
+  const result = await runPass(pass, old);
+  expect(result).toMatchObject({ kind: 'failed', error: { name: 'OutdatedError' } });
+  expect(memory.events).toEqual([]);
+  expect(memory.writes).toEqual([]);
+  expect((await runPass(pass, memory.object())).kind).toBe('done');
+  expect(memory.cluster().configmaps).toEqual([]);
+});
+
+test('what a user orphans stays after the garbage collector has removed its finalizer', () => {
+  const settled = new Map<string, string>();
+  const orphaned = team({ finalizers: ['orphan'] });
+  noteOrphaning(settled, orphaned);
+  expect(isOrphaning(settled, team())).toBe(true);
+  expect(isOrphaning(settled, team({ uid: 'u2' }))).toBe(false);
+  noteOrphaning(settled, team(), true);
+  expect(settled.size).toBe(0);
+});
+
+test('remove keeps an object of another owner, says so once, and does not block finalize', async () => {
+  const labels = { 'gatehouse.dev/controller': 'teams', 'gatehouse.dev/owner': 'other' };
+  const annotations = { 'gatehouse.dev/applied': 'a.b' };
+  const copy = configMap('a', {}, { labels, annotations });
+  const removes = async ({ remove }: ControllerContext) => {
+    await remove(configMap('a'));
+    await remove(configMap('a'));
+  };
+  const controller = define(removes, { finalize: (_object, context) => removes(context) });
+  const first = await run(controller, team(), { configmaps: [copy] });
+  const message = expect.stringContaining('belongs to another object of the controller teams') as string;
+  expect(first.events).toEqual([{ type: 'Warning', reason: 'NotDeleted', message }]);
+  const metadata = { ...first.object?.metadata, deletionTimestamp: '2026-01-02T03:04:05Z' };
+  const last = await again(controller, first, { metadata });
+  expect([last.object, verbs(last)]).toEqual([undefined, ['finalizers teams.example.com blue']]);
+});
+
+test('a forged object that is being deleted for ever does not keep the owner from going', async () => {
+  const applies = define(({ apply }) => apply(configMap('a')));
+  const first = await run(applies);
+  const { cluster } = change(first, 'configmaps', ({ metadata }: { metadata: object }) => ({
+    ...configMap('a'),
+    metadata: {
+      ...metadata,
+      uid: 'forged',
+      deletionTimestamp: '2026-01-02T03:04:05Z',
+      finalizers: ['t.io/t'],
+    },
+  }));
+  const finalize = async (_object: object, { remove }: ControllerContext) => {
+    await remove(configMap('a'));
+  };
+  const finalizers = ['gatehouse.dev/controller-teams'];
+  const metadata = { ...first.object?.metadata, finalizers, deletionTimestamp: '2026-01-02T03:04:05Z' };
+  const last = await run(
+    define(() => undefined, { finalize }),
+    { ...first.object, metadata },
+    cluster,
+  );
+  expect(last.object).toBeUndefined();
 });
 
 test('an object that was read can be applied again, and is settled', async () => {

@@ -10,10 +10,11 @@ import {
   contentOf,
   desiredObject,
   fingerprint,
+  isProven,
   nameOf,
   withProof,
 } from './owned-objects.ts';
-import { deleteProven } from './delete-proven.ts';
+import { deleteProven, isEnding } from './delete-proven.ts';
 import { addFinalizer, appliedKey, type PassState } from './pass-state.ts';
 import type { VersionedKind } from './compile-controller.ts';
 import type { ApplyMode, ServedKind } from './world.ts';
@@ -101,6 +102,10 @@ async function bringAbout(
       contains(found, wanted) ||
       settled.get(appliedKey(kind, wanted)) === fingerprint(wanted, contentOf(found));
     if (whose === 'ours' && isEqual) return found;
+    if (!isProven(found, state)) {
+      const fields = { object: nameOf(found), for: nameOf(state.object) };
+      world.log.info('takes over an object that has no valid proof of its creation', fields);
+    }
     return await send(state, kind, wanted, 'change');
   }
   return await create(state, kind, desired);
@@ -151,10 +156,10 @@ export async function removeObject(state: PassState, object: object): Promise<bo
       `${nameOf(given)} was applied in this pass: a pass must not apply and remove the same object`,
     );
   const found = await world.get(read, { namespace, name }, deadline);
-  if (found === undefined || belongsTo(found, state, controller) !== 'ours') return true;
+  if (found === undefined) return true;
   // It still exists. But a tenant's copy must not keep the owner from going.
   if (!(await deleteProven(state, { kind, object: found }, 'the controller removes it')))
-    return state.object.metadata?.deletionTimestamp !== undefined;
+    return isEnding(state) || belongsTo(found, state, controller) !== 'ours';
   const left = await world.get(read, { namespace, name }, deadline);
   if (left === undefined || left.metadata?.uid !== found.metadata?.uid) return true;
   const { finalizers = [] } = left.metadata ?? {};

@@ -30,6 +30,7 @@ export interface CompiledController {
   readonly when: ((object: object, before: object) => boolean) | undefined;
   readonly rules: readonly PolicyRule[];
   readonly writesStatus: boolean;
+  readonly leaderOnly: boolean;
   readonly concurrency: number;
   readonly timeoutMs: number;
   readonly rateLimit: Required<RateLimit> | undefined;
@@ -69,6 +70,7 @@ export function compileController(name: string, controller: Controller<never>): 
     when: controller.when as CompiledController['when'],
     rules,
     writesStatus: controller.writesStatus ?? !isBuiltIn(watched.group),
+    leaderOnly: controller.leaderOnly ?? true,
     concurrency: controller.concurrency ?? CONCURRENCY,
     timeoutMs: (controller.timeoutSeconds ?? TIMEOUT_SECONDS) * 1_000,
     rateLimit: rateLimit && { burst: Math.ceil(rateLimit.passesPerSecond), ...rateLimit },

@@ -105,6 +105,8 @@ export function createContext(state: PassState): ControllerContext {
     metric: (name) => metricOf(state, name, check),
     event: (type, reason, message) => {
       check();
+      if (!controller.leaderOnly)
+        throw new TypeError('event: a controller with leaderOnly: false writes nothing, so use log');
       world.event(state.object, type, reason, message);
     },
     now: world.now,

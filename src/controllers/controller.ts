@@ -77,6 +77,11 @@ export interface ControllerDefinition<T extends object = UntypedObject> {
    * metrics report a failure.
    */
   readonly writesStatus?: boolean;
+  /**
+   * If false, the controller runs in every replica of the controllers, and writes nothing, not even Events: for caches, metrics and
+   * local systems. Only without `owns` and `finalize`, and with `writesStatus: false`. Default: true.
+   */
+  readonly leaderOnly?: boolean;
   /** How many objects are reconciled at the same time. Default: 4. */
   readonly concurrency?: number;
   /** At most so many passes over all objects, as in a token bucket. Default: no limit. */

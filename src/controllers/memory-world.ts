@@ -9,11 +9,7 @@ import type { CompiledController } from './compile-controller.ts';
 import { OWNER_LABEL } from './owned-objects.ts';
 import type { MetricWrite } from '../api/own-metric.ts';
 import type { ControllerTrial, ControllerWrite } from './trial.ts';
-import type { ControllerWorld, ServedKind } from './world.ts';
-
-class Conflict extends Error {
-  override readonly name = 'Conflict';
-}
+import { OutdatedError, type ControllerWorld, type ServedKind } from './world.ts';
 
 /** Lists are replaced, as no schema is known. */
 export function createMemory(
@@ -61,7 +57,7 @@ export function createMemory(
   };
   const expectFresh = ({ metadata }: KubeObject): void => {
     const stored = storeOf(watched).get(key)?.metadata?.resourceVersion;
-    if (stored !== metadata?.resourceVersion) throw new Conflict(`${key} has changed`);
+    if (stored !== metadata?.resourceVersion) throw new OutdatedError(`${key} has changed`);
   };
   const kinds = [controller.watched, ...controller.owns].map((kind, index) => ({
     ...kind,
@@ -100,6 +96,10 @@ export function createMemory(
         put(name, mergeInto(copyJson(storeOf(name).get(keyOf(applied)) ?? {}), copyJson(applied))),
       );
     },
+    expectCurrent: (_kind, target) => {
+      expectFresh(target);
+      return Promise.resolve();
+    },
     remove: (kind, removed) => {
       wrote('delete', kind, removed, undefined);
       const name = groupResourceName(kind);
@@ -126,7 +126,7 @@ export function createMemory(
     },
     metric: (write) => void metrics.push(write),
     event: (_object, type, reason, message) => void events.push({ type, reason, message }),
-    isPassing: (error) => error instanceof Conflict,
+    isPassing: (error) => error instanceof OutdatedError,
     log: { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined },
   };
   return {

@@ -49,6 +49,16 @@ export interface PassState {
 export const appliedKey = ({ group, resource }: ServedKind, object: KubeObject): string =>
   `${resource}.${group} ${keyOf(object)}`;
 
+/** The garbage collector removes the finalizer `orphan` at once, but later passes must keep what the object applied, too. */
+export function noteOrphaning(settled: Settled, { metadata = {} }: KubeObject, isGone = false): void {
+  const key = `orphans ${metadata.uid ?? ''}`;
+  if (isGone) settled.delete(key);
+  else if (metadata.finalizers?.includes('orphan') === true) settled.set(key, '');
+}
+
+export const isOrphaning = (settled: Settled, { metadata }: KubeObject): boolean =>
+  settled.has(`orphans ${metadata?.uid ?? ''}`);
+
 /** Before the first write that Kubernetes would not undo. Once, for all that wait for it. */
 export const addFinalizer = (state: PassState): Promise<void> => (state.finalizing ??= add(state));
 

@@ -5,10 +5,19 @@ import { keyOf, type KubeObject } from '../json/kube-object.ts';
 import type { ControllerFunction } from './compile-controller.ts';
 import { createContext } from './context.ts';
 import { deleteProven } from './delete-proven.ts';
-import { belongsTo, isOwned, ownerMark } from './owned-objects.ts';
+import { isOwned, ownerMark } from './owned-objects.ts';
 import type { Owned } from './world.ts';
 import { desiredStatus, isUpToDate, prunedField, type Unready } from './status.ts';
-import { addFinalizer, appliedKey, later, WAITING_SECONDS, type Pass, type PassState } from './pass-state.ts';
+import {
+  addFinalizer,
+  appliedKey,
+  isOrphaning,
+  later,
+  noteOrphaning,
+  WAITING_SECONDS,
+  type Pass,
+  type PassState,
+} from './pass-state.ts';
 
 export type PassResult =
   /** The object does not exist, or this controller is done with it. */
@@ -89,13 +98,13 @@ async function call(state: PassState, work: ControllerFunction): Promise<void> {
 
 async function finish(state: PassState): Promise<PassResult> {
   const { pass, kind, object, mark } = state;
-  const { controller, world, signal } = pass;
+  const { controller, settled, world, signal } = pass;
+  noteOrphaning(settled, object);
   try {
     if (controller.finalize !== undefined) await call(state, controller.finalize);
     if (state.unready === undefined) {
-      const { finalizers = [] } = object.metadata ?? {};
       // `kubectl delete --cascade=orphan` keeps what the object owns.
-      if (!finalizers.includes('orphan')) {
+      if (!isOrphaning(settled, object)) {
         const left = await world.ownedLive(mark, signal);
         await prune(
           state,
@@ -138,7 +147,6 @@ function blocked(state: PassState, unready: Unready): Unready {
 async function prune(state: PassState, all: readonly Owned[]): Promise<void> {
   for (const owned of all) {
     if (state.applied.has(appliedKey(owned.kind, owned.object))) continue;
-    if (belongsTo(owned.object, state, state.pass.controller) !== 'ours') continue;
     await deleteProven(state, owned, 'the controller does not apply it any more');
   }
 }
@@ -160,7 +168,7 @@ async function failed(state: PassState, error: Error, reason: string): Promise<P
   try {
     if (!signal.aborted && !world.isPassing(error)) {
       const message = oneLine(error);
-      world.event(state.object, 'Warning', reason, message);
+      if (state.pass.controller.leaderOnly) world.event(state.object, 'Warning', reason, message);
       await writeStatus(state, blocked(state, { why: 'Reconciling', reason, message }));
     }
   } finally {

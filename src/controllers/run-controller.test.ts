@@ -178,6 +178,37 @@ test('kinds that are not declared, and calls after the pass, fail with what to d
   );
 });
 
+describe('a controller with leaderOnly: false', () => {
+  const watch = { apiGroups: ['example.com'], apiVersions: ['v1'], resources: ['teams'] } as const;
+  const quiet = { watch, leaderOnly: false, writesStatus: false, reconcile: () => undefined };
+  const reason = 'because a controller with leaderOnly: false must not write';
+
+  test.each<[string, object]>([
+    [`owns: remove it, ${reason}`, { owns: [] }],
+    [`finalize: remove it, ${reason}`, { finalize: () => undefined }],
+    [`writesStatus: write false, ${reason}`, { writesStatus: undefined }],
+    [`leaderOnly: write true or false`, { leaderOnly: 'no' }],
+  ])('is refused with the reason %s', (problem, parts) => {
+    expect(() => defineController({ ...quiet, ...parts })).toThrow(`defineController: ${problem}`);
+  });
+
+  test.each<[string, ControllerDefinition['reconcile'], string]>([
+    ['event', (_team, { event }) => event('Normal', 'A', 'a'), 'so use log'],
+    ['condition', (_team, { condition }) => condition('A', 'True', 'A'), 'set writesStatus'],
+    [
+      'apply',
+      async (_team, { apply }) => {
+        await apply(configMap('a'));
+      },
+      'is not in owns',
+    ],
+  ])('writes nothing, not even an Event about the failure: %s', async (_verb, reconcile, message) => {
+    const result = await run(defineController({ ...quiet, reconcile }));
+    expect(result.error?.message).toContain(message);
+    expect([result.events, verbs(result)]).toEqual([[], []]);
+  });
+});
+
 test('a controller of a built-in kind does not write the status, and an attempt fails with the reason', async () => {
   const object = configMap('a');
   const watch = { apiGroups: [''], apiVersions: ['v1'], resources: ['configmaps'] } as const;

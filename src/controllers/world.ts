@@ -32,6 +32,11 @@ export interface Owned {
 /** `create`: fails if another owns a field. `prove`: adds the uid to what was just created. */
 export type ApplyMode = 'create' | 'prove' | 'change';
 
+/** The pass decided on an old version of the object. */
+export class OutdatedError extends Error {
+  override readonly name = 'OutdatedError';
+}
+
 /** Reads see the writes of this controller, at any time. Objects are frozen. */
 export interface ControllerWorld {
   readonly now: () => Date;
@@ -50,6 +55,8 @@ export interface ControllerWorld {
     how: ApplyMode,
     signal: AbortSignal,
   ) => Promise<KubeObject>;
+  /** By a live read. @throws Error for which `isPassing` is true, if the object has changed, apart from its status */
+  readonly expectCurrent: (kind: ServedKind, object: KubeObject, signal: AbortSignal) => Promise<void>;
   /** Only the object with this uid and this resourceVersion. */
   readonly remove: (kind: ServedKind, object: KubeObject, signal: AbortSignal) => Promise<void>;
   /** Replaces the finalizers, unless the object has changed. Undefined: the object is gone, as wanted. */

@@ -10,7 +10,7 @@ import { fenced } from '../kube/lease/fence.ts';
 import { createElection } from '../kube/lease/lease.ts';
 import { ownStateLabels } from '../runtime/certificates/ca-bundle.ts';
 import { startCertificates, type Certificates } from '../runtime/certificates/start-certificates.ts';
-import { startUnlessLent } from '../runtime/controllers/start-controllers.ts';
+import { startControllers, startUnlessLent } from '../runtime/controllers/start-controllers.ts';
 import { startUniqueClaims } from '../runtime/claims/unique-claims.ts';
 import type { ControllersConfig } from '../config/config.ts';
 import type { Connected, Context } from '../runtime/context.ts';
@@ -39,7 +39,7 @@ import { startProtectOwnKinds } from '../runtime/webhooks/own-kinds.ts';
 import { startPathRotation } from '../runtime/webhooks/path-tokens.ts';
 import { startWebhookConfigurations } from '../runtime/webhooks/webhook-configurations.ts';
 
-export function campaign(
+export async function campaign(
   { context, urgent }: Connected<ControllersConfig>,
   replica: Replica,
   conversions: Conversions,
@@ -73,7 +73,9 @@ export function campaign(
       metrics.leader(false);
     }
   };
-  return election.run(onStart, signal);
+  const everywhere = replica.handlers.controllers.filter(({ leaderOnly }) => !leaderOnly);
+  const inReplica = startControllers({ ...context, record: () => undefined }, everywhere, signal);
+  await Promise.all([election.run(onStart, signal), inReplica.stopped]);
 }
 
 async function lead(
@@ -97,7 +99,8 @@ async function lead(
   const certificates = startCertificates(context, signal);
   const paths = startPathRotation(context, replica.paths, signal);
   const shared = startShareState(context, { ...replica, ownLease }, signal);
-  const ofUsers = startUnlessLent(context, replica.webhooks, replica.handlers.controllers, signal);
+  const ofLeader = replica.handlers.controllers.filter(({ leaderOnly }) => leaderOnly);
+  const ofUsers = startUnlessLent(context, replica.webhooks, ofLeader, signal);
   const governing = async () => {
     // A policy that this replica has not compiled yet must remain in the webhook configurations.
     await whenCompiled(replica, signal);

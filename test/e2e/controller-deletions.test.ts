@@ -5,11 +5,13 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
+import { ownerMark, withProof } from '../../src/controllers/owned-objects.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { configMaps, namespaces } from '../../src/kube/well-known.ts';
 import { established, type Cluster, untilGone } from '../support/cluster.ts';
 import { ANY, definitionOf, resourceOf, versionOf } from '../support/definitions.ts';
-import { startReplica, type Replica } from '../support/gatehouse.ts';
+import { startApiProxy, type ApiProxy } from '../support/api-proxy.ts';
+import { startReplica, sumOf, type Replica } from '../support/gatehouse.ts';
 import { seeEvent } from '../support/injection-objects.ts';
 import type { ConfigMap } from '../support/objects.ts';
 import { eventually, freePort } from '../support/processes.ts';
@@ -42,35 +44,63 @@ export default defineController({
     }
     if (spec.board) await apply({ apiVersion: 'example.com/v1', kind: 'Board', metadata: { name, namespace } });
   },
+  async finalize({ spec }, { remove, wait }) {
+    if (spec.waits) wait('Waits', 'for the test', { afterSeconds: 1 });
+    for (const map of spec.removes ?? []) {
+      const [place, own] = map.split('/');
+      await remove({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: own, namespace: place } });
+    }
+  },
+});
+`;
+const IN_EVERY_REPLICA = `
+import { defineController } from '@gatehouse-dev/gatehouse';
+
+export default defineController({
+  watch: { apiGroups: [''], apiVersions: ['v1'], resources: ['namespaces'] },
+  writesStatus: false,
+  leaderOnly: false,
+  reconcile: ({ metadata: { name } }, { log }) => log.info('every replica sees ' + name),
 });
 `;
 
 let scene: ControllerScene;
 let cluster: Cluster;
+let proxy: ApiProxy;
 let replica: Replica;
+let port: number;
+/** Lists and watches of Teams wait for it. */
+let teamsAnswer: Promise<unknown> | undefined;
 
 beforeAll(async () => {
-  const port = await freePort();
+  port = await freePort();
   const versions = [versionOf('v1', ANY, { subresources: { status: {} } })];
   scene = await startControllerScene(port, [], async ({ apply, ...rest }, folder) => {
     mkdirSync(folder, { recursive: true });
     writeFileSync(join(folder, 'teams.ts'), CONTROLLER);
+    writeFileSync(join(folder, 'seen.ts'), IN_EVERY_REPLICA);
     await apply(definitionOf(TEAMS, { versions }));
     await established({ apply, ...rest }, 'teams.example.com');
   });
   ({ cluster } = scene);
   for (const name of ['r1', 'r2', 'r3']) await cluster.admin.create(namespaces, { metadata: { name } });
-  replica = await startReplica(cluster.plane, {
-    name: 'one',
-    port,
-    arrangement: 'both',
-    settings: { handlers: scene.folder },
+  proxy = await startApiProxy(cluster.plane, 'late', async (_method, path) => {
+    if (/\/teams(\?|$)/.test(path)) await teamsAnswer;
+    return undefined;
   });
-  await replica.whenReady();
+  replica = await start('one');
 });
+
+async function start(name: string): Promise<Replica> {
+  const settings = { handlers: scene.folder, kubeconfig: proxy.kubeconfig('gatehouse') };
+  const started = await startReplica(cluster.plane, { name, servicePort: port, settings });
+  await started.whenReady();
+  return started;
+}
 
 afterAll(async () => {
   await replica.program.stop(15_000);
+  await proxy.stop();
   await scene.stop();
 });
 
@@ -89,6 +119,10 @@ const setMaps = async (name: string, ...maps: readonly string[]) => {
   await cluster.admin.patchMerge(TEAMS, { namespace: 'r1', name }, { spec: { maps } });
   await untilReady(name);
 };
+const isLogged = (name: string, ...texts: readonly string[]): boolean =>
+  readFileSync(join(cluster.plane.folder, `${name}.log`), 'utf8')
+    .split('\n')
+    .some((line) => texts.every((text) => line.includes(text)));
 const mapAt = (path: string) => cluster.admin.get<ConfigMap>(configMaps, at(path));
 const proofOf = (map: KubeObject | undefined) => map?.metadata?.annotations?.['gatehouse.dev/applied'];
 /** As `kubectl get -o yaml` and a new place, or a backup tool: everything but what the API server sets. */
@@ -129,9 +163,7 @@ describe.each([
     await untilGone(cluster, configMaps, at(b));
     const { message } = await seeEvent(cluster, 'r1', team, 'Deleted');
     expect(message).toBe(`deleted ConfigMap ${b}: the controller does not apply it any more`);
-    const lines = () => readFileSync(join(cluster.plane.folder, 'one.log'), 'utf8').split('\n');
-    const isLogged = () => lines().some((line) => line.includes('deleted an object') && line.includes(b));
-    await eventually('the log line', () => Promise.resolve(isLogged()));
+    await eventually('the log line', () => Promise.resolve(isLogged('one', 'deleted an object', b)));
   });
 
   test('remains when it is restored, until a pass applies it again and another one does not', async () => {
@@ -160,6 +192,96 @@ describe.each([
     await sleep(2_000);
     await expectLeft();
   });
+});
+
+describe("what only looks like the controller's own object", () => {
+  const deleteTeam = async (name: string, namespace = 'r1', options: object = {}) => {
+    await cluster.admin.delete(TEAMS, { namespace, name }, options);
+  };
+  /** The labels of an object of this Team. Everybody can compute them. */
+  const labelsFor = (key: string) => ({
+    'gatehouse.dev/controller': 'teams',
+    'gatehouse.dev/owner': ownerMark({ watched: { ...TEAMS, version: 'v1' } }, key),
+  });
+
+  test('does not keep its supposed owner from going, although it never ends itself', async () => {
+    const finalizers = ['tenant.example.com/never'];
+    const annotations = { 'gatehouse.dev/applied': 'forged.forged' };
+    const metadata = { ...at('r2/trap'), labels: labelsFor('r1/trapped'), annotations, finalizers };
+    await cluster.admin.create(configMaps, { metadata });
+    await cluster.admin.delete(configMaps, at('r2/trap'));
+    await createTeam('trapped', { removes: ['r2/trap'] });
+    await untilReady('trapped');
+    await deleteTeam('trapped');
+    await untilGone(cluster, TEAMS, { namespace: 'r1', name: 'trapped' });
+    expect(await mapAt('r2/trap')).toBeDefined();
+    await cluster.admin.patchMerge(configMaps, at('r2/trap'), { metadata: { finalizers: [] } });
+  });
+
+  test('stays when its owner is orphaned, also after a pass that waits, and when the owner is created again', async () => {
+    await createTeam('kept', { maps: ['r2/kept'], waits: true });
+    await untilReady('kept');
+    const { uid } = (await applied('r2/kept')).metadata ?? {};
+    const place = { namespace: 'r1', name: 'kept' };
+    await deleteTeam('kept', 'r1', { propagationPolicy: 'Orphan' });
+    // No garbage collector runs in each of the test's clusters.
+    const { finalizers = [] } = (await cluster.admin.get<KubeObject>(TEAMS, place))?.metadata ?? {};
+    const isWaiting = (one: Reconciled) => conditionOf(one, 'Ready')?.reason === 'Waits';
+    await cluster.see<Reconciled>('it waits', TEAMS, place, isWaiting);
+    const left = finalizers.filter((one) => one !== 'orphan');
+    await cluster.admin.patchMerge(TEAMS, place, { metadata: { finalizers: left }, spec: { waits: false } });
+    await untilGone(cluster, TEAMS, place);
+    await createTeam('kept', {});
+    await seeEvent(cluster, 'r1', 'kept', 'NotDeleted');
+    expect((await mapAt('r2/kept'))?.metadata?.uid).toBe(uid);
+  });
+
+  test('stays when it and its owner are copies in another namespace', async () => {
+    await createTeam('twin', { maps: ['r1/twin'] });
+    const { uid } = (await applied('r1/twin')).metadata ?? {};
+    const expectKept = await restore(await applied('r1/twin'), 'r3/twin');
+    const spec = { maps: ['r3/twin'], removes: ['r3/twin', 'r1/twin'] };
+    await cluster.admin.create(TEAMS, { metadata: { namespace: 'r3', name: 'twin' }, spec } as KubeObject);
+    const isRefused = (one: Reconciled) => conditionOf(one, 'Ready')?.reason === 'ReconcileFailed';
+    const place = { namespace: 'r3', name: 'twin' };
+    const refused = await cluster.see<Reconciled>('it is refused', TEAMS, place, isRefused);
+    expect(conditionOf(refused, 'Ready')?.message).toContain('belongs to another object of the controller');
+    await deleteTeam('twin', 'r3');
+    await untilGone(cluster, TEAMS, place);
+    expect((await seeEvent(cluster, 'r3', 'twin', 'NotDeleted')).message).toContain('belongs to');
+    await expectKept();
+    expect((await mapAt('r1/twin'))?.metadata?.uid).toBe(uid);
+  });
+
+  test('stays while the controller has an old version of its owner, as another leader applied it', async () => {
+    await createTeam('late', {});
+    await untilReady('late');
+    const errors = () =>
+      sumOf([replica], 'controller_runtime_reconcile_total{controller="teams",result="error"');
+    const before = await errors();
+    const released = Promise.withResolvers<undefined>();
+    teamsAnswer = released.promise;
+    proxy.breakWatches((path) => path.includes('/teams'));
+    const place = { namespace: 'r1', name: 'late' };
+    const owner = await cluster.admin.patchMerge<KubeObject>(TEAMS, place, { spec: { maps: ['r2/late'] } });
+    const bare = { metadata: at('r2/late') } as KubeObject;
+    const created = await cluster.admin.create<KubeObject>(configMaps, bare);
+    const { metadata } = withProof(bare, { object: owner, mark: '' }, created);
+    const marks = { labels: labelsFor('r1/late'), annotations: metadata?.annotations };
+    await cluster.admin.patchMerge(configMaps, at('r2/late'), { metadata: marks });
+    await eventually('a pass over the old version', async () => (await errors()) > before);
+    teamsAnswer = undefined;
+    released.resolve(undefined);
+    await untilReady('late');
+    expect((await mapAt('r2/late'))?.metadata?.uid).toBe(created.metadata?.uid);
+  });
+});
+
+test('a controller with leaderOnly: false runs in every replica', async () => {
+  const second = await start('two');
+  for (const name of ['one', 'two'])
+    await eventually(`replica ${name}`, () => Promise.resolve(isLogged(name, 'every replica sees r2')));
+  await second.program.stop(15_000);
 });
 
 test('passes that keep changing the same object are delayed, here because of another writer', async () => {

@@ -1,10 +1,14 @@
-// suite: own-plane, sandbox: yes
+// suite: shared-plane, sandbox: yes
 /** startControllerSuite as its users call it: failures, time and several controllers, in memory and with a real API server. */
 import { readdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
-import { defineController, type ControllerDefinition } from '../../src/controllers/controller.ts';
+import {
+  type Controller,
+  type ControllerDefinition,
+  defineController,
+} from '../../src/controllers/controller.ts';
 import { startControllerSuite, type ControllerSuite, type Failure } from '../../src/testing.ts';
 import { testsSandbox } from '../support/control-plane.ts';
 import { ANY, definitionOf, resourceOf, versionOf } from '../support/definitions.ts';
@@ -51,8 +55,8 @@ const define = (parts: Partial<ControllerDefinition> = {}) =>
 let suite: ControllerSuite;
 const before = process.env.KUBEBUILDER_ASSETS;
 const folders = () => readdirSync(tmpdir()).filter((name) => name.startsWith('gatehouse-suite-'));
-const start = async (...controllers: Parameters<typeof defineController>[0][]) =>
-  await startControllerSuite(controllers as never, { manifests });
+const start = async (...controllers: Controller<never>[]) =>
+  await startControllerSuite(controllers, { manifests });
 
 beforeAll(async () => {
   if (testsSandbox()) delete process.env.KUBEBUILDER_ASSETS;

@@ -11,7 +11,14 @@ import {
   OWNER_LABEL,
   ownerMark,
 } from '../../controllers/owned-objects.ts';
-import type { ControllerWorld, Owned, Place, Query, ServedKind } from '../../controllers/world.ts';
+import {
+  OutdatedError,
+  type ControllerWorld,
+  type Owned,
+  type Place,
+  type Query,
+  type ServedKind,
+} from '../../controllers/world.ts';
 import {
   type GroupResource,
   groupResourceName,
@@ -28,7 +35,7 @@ import { NotLeaderError } from '../../kube/lease/fence.ts';
 import type { Resource } from '../../kube/object.ts';
 import { type RecordingContext, regarding } from '../controller.ts';
 import { listIn } from '../namespaces.ts';
-import { appliedKey, type Settled } from '../../controllers/pass-state.ts';
+import { appliedKey, noteOrphaning, type Settled } from '../../controllers/pass-state.ts';
 import { versionsOf, watch, type WatchContext, type Watching } from '../watch.ts';
 import { type Clock, systemClock } from '../../kube/clock.ts';
 import { toError } from '../../admission/handlers/errors.ts';
@@ -153,6 +160,11 @@ export function createClusterWorld(
       writes.applied(writeKey(kind, keyOf(stored)), { kind, object: stored });
       return deepFreeze(stored);
     },
+    expectCurrent: async (kind, object, signal) => {
+      const live = await client.get<KubeObject>(kind, placeOf(object), { signal });
+      if (live === undefined || !isDeepStrictEqual(contentOf(live), contentOf(object)))
+        throw new OutdatedError(`${nameOf(object)} has changed during the pass`);
+    },
     remove: async (kind, object, signal) => {
       const { uid, resourceVersion } = object.metadata ?? {};
       const preconditions = { uid, resourceVersion };
@@ -185,7 +197,8 @@ export function createClusterWorld(
     event: (object, type, reason, message) => {
       record({ regarding: regarding(object), type, reason, message });
     },
-    isPassing: (error) => isConflict(error) || error instanceof NotLeaderError,
+    isPassing: (error) =>
+      isConflict(error) || error instanceof NotLeaderError || error instanceof OutdatedError,
     log: {
       debug: (message, fields = {}) => log.debug({ fields }, message),
       info: (message, fields = {}) => log.info({ fields }, message),
@@ -269,6 +282,7 @@ export function watchKinds(
         if (needsPass(change, controller.when, context.log) && causeOf(watched, change) !== 'patch')
           enqueue(key);
         writes.saw(writeKey(watched, key), change);
+        noteOrphaning(settled, change.object, change.kind === 'deleted');
       },
     },
     signal,

@@ -57,12 +57,13 @@ export async function loadModules(source: string, from: string): Promise<Loaded>
   const loaded = results.filter((result) => typeof result !== 'string');
   const handlers = loaded.filter((one) => 'handler' in one);
   const controllers = loaded.filter((one) => 'controller' in one);
+  const writers = controllers.filter(({ controller }) => controller.leaderOnly !== false);
   const problems = [
     ...results.filter((result) => typeof result === 'string'),
     ...twice(handlers, nameOf, rename),
     ...twice(controllers, nameOf, rename),
     // Two controllers would overwrite each other's conditions.
-    ...twice(controllers, kindOf, (kind) => `watch ${kind}: merge them`),
+    ...twice(writers, kindOf, (kind) => `watch ${kind}: merge them`),
     ...(results.length === 0 ? [`${source}: it contains no handler`] : []),
   ];
   if (problems.length > 0) throw new InvalidHandlers(problems.join('\n'));
