@@ -89,7 +89,7 @@ export function compileController(name: string, controller: Controller<never>): 
 const compileSource = (source: WatchSource): CompiledSource => ({
   kind: toReadKind(source.kind),
   selector: selectorOf(source.labelSelector),
-  when: source.when && ((object, before) => source.when?.(object as never, before as never) === true),
+  when: source.when && ((object, before) => source.when?.(object as never, before as never) !== false),
   map: (object, lookup) => source.map(object as never, lookup),
 });
 
