@@ -57,12 +57,14 @@ export function compileController(name: string, controller: Controller<never>): 
   const watched = kindsIn(watch)[0] ?? { group: '', version: '', resource: '' };
   const owned = uniqueBy(owns.flatMap(kindsIn), groupResourceName);
   const own = [watched, ...owned].map((kind) => ({ ...kind, metadataOnly: false }));
+  const others = [...reads, ...watches.map(({ kind }) => kind)].map(toReadKind);
   return {
     name,
     watched,
     owns: owned,
+    // The last of a kind counts: what needs the content gets it.
     reads: uniqueBy(
-      [...own, ...[...reads, ...watches.map(({ kind }) => kind)].map(toReadKind)],
+      [...own, ...others].toSorted((a, b) => Number(b.metadataOnly) - Number(a.metadataOnly)),
       groupResourceName,
     ),
     watches: watches.map(compileSource),
