@@ -68,19 +68,38 @@ export const byLabel =
 const namespaceOf = (object: object): string | undefined =>
   textIn(object, 'metadata', 'namespace') || undefined;
 
-/** The keys of what `map` returned. @throws TypeError */
-export function keysOf(refs: unknown, object: KubeObject, isNamespaced: boolean): readonly string[] {
-  if (!Array.isArray(refs)) throw new TypeError('map: return a list of { name, namespace }');
-  return refs.map((ref: unknown) => {
-    const name = textIn(ref, 'name');
-    if (name === '') throw new TypeError('map: each item needs a name');
-    const namespace = isNamespaced ? textIn(ref, 'namespace') || object.metadata?.namespace : undefined;
-    if (isNamespaced && namespace === undefined)
-      throw new TypeError(
-        `map: ${name} needs a namespace, because ${object.kind ?? 'the changed object'} has none`,
-      );
-    return objectKey({ namespace, name });
-  });
+/** Users write what `map` reads: no object may cause more passes than this, unless there are more objects. */
+const MOST_KEYS = 10_000;
+
+/** The keys of what `map` returned, each once. @param existing how many objects there are. @throws TypeError */
+export function keysOf(
+  refs: unknown,
+  object: KubeObject,
+  isNamespaced: boolean,
+  existing = () => 0,
+): readonly string[] {
+  if (!Array.isArray(refs)) {
+    const instead = refs instanceof Promise ? ', not a promise' : '';
+    throw new TypeError(`map: return a list of { name, namespace }${instead}`);
+  }
+  const keys = new Set(refs.map((ref: unknown) => keyIn(ref, object, isNamespaced)));
+  if (keys.size > MOST_KEYS && keys.size > existing())
+    throw new TypeError(`map: ${keys.size} objects are too many; the limit is ${MOST_KEYS}`);
+  return [...keys];
+}
+
+function keyIn(ref: unknown, object: KubeObject, isNamespaced: boolean): string {
+  const name = textIn(ref, 'name');
+  if (name === '') throw new TypeError('map: each item needs a name');
+  if (name.includes('/')) throw new TypeError(`map: ${JSON.stringify(name)} is not a name`);
+  const namespace = isNamespaced ? textIn(ref, 'namespace') || object.metadata?.namespace : undefined;
+  if (namespace?.includes('/') === true)
+    throw new TypeError(`map: ${JSON.stringify(namespace)} is not a namespace`);
+  if (isNamespaced && namespace === undefined)
+    throw new TypeError(
+      `map: ${name} needs a namespace, because ${object.kind ?? 'the changed object'} has none`,
+    );
+  return objectKey({ namespace, name });
 }
 
 /** The values of an index. Authors' functions must not break a store: @param onError gets what they throw */

@@ -333,7 +333,8 @@ export function watchKinds(
           try {
             const versions = versionsOf(change);
             const refsOf = (one: KubeObject) => inHandler(controller.name, () => map(one, lookup));
-            const keys = versions.flatMap((one) => keysOf(refsOf(one), one, watched.namespaced));
+            const existing = () => primary.store.keys().length;
+            const keys = versions.flatMap((one) => keysOf(refsOf(one), one, watched.namespaced, existing));
             for (const key of new Set(keys)) enqueue(key);
           } catch (error) {
             const fields = { err: toError(error), object: nameOf(change.object) };
