@@ -1,11 +1,14 @@
+import { addAbortSignal, PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
+import { selectorOf } from '../../admission/handlers/reader.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import { compileController } from '../../controllers/compile-controller.ts';
-import { defineController } from '../../controllers/controller.ts';
+import { defineController, type ControllerDefinition } from '../../controllers/controller.ts';
 import { ownerMark } from '../../controllers/owned-objects.ts';
 import { createCluster, silent } from '../../../test/support/runtime/fixtures.ts';
 import { createListedContext } from '../../../test/support/runtime/listed-rest.ts';
 import { systemClock } from '../../kube/clock.ts';
+import type { Rest } from '../../kube/rest.ts';
 import { createClusterWorld, createOwnWrites, watchKinds, writeKey } from './cluster-world.ts';
 import { rememberingYes, startControllers } from './start-controllers.ts';
 
@@ -140,3 +143,64 @@ test('the end of the process is no error of a controller that waits for its kind
   stop.abort();
   expect(await stopped).toEqual([undefined]);
 });
+
+/** A controller of Teams, with what its stores list, what its API server has, and what its watches report. */
+async function startScene(
+  definition: Partial<ControllerDefinition>,
+  listed: Readonly<Record<string, readonly KubeObject[]>> = {},
+) {
+  const compiled = compileController(
+    'teams',
+    defineController({ name: 'teams', watch: rule(teams), reconcile: () => undefined, ...definition }),
+  );
+  const { client, objects } = createCluster();
+  const logged: string[] = [];
+  const warn = ({ err }: { readonly err: Error }, message: string) =>
+    logged.push(`${message}: ${err.message}`);
+  const log = { ...silent, warn };
+  const { context, lists, signal } = createListedContext({ client, log });
+  for (const [path, items] of Object.entries(listed)) lists.set(path, items);
+  const events = new PassThrough({ objectMode: true });
+  const stream: Rest['stream'] = async function* ({ path, signal: ended = signal }) {
+    if (path === '/api/v1/secrets') yield* addAbortSignal(ended, events);
+    else await new Promise((resolve) => ended.addEventListener('abort', resolve));
+  };
+  const writes = createOwnWrites();
+  const kinds = [teams, ...compiled.owns.map(() => kind)] as const;
+  const sources = compiled.watches.map((source) => ({
+    kind: source.kind.resource === 'secrets' ? secret : kind,
+    source,
+  }));
+  const passes: string[] = [];
+  const memory = { sources, isStarted: () => true, writes, settled: new Map() };
+  const told = { ...context, rest: { ...context.rest, stream } };
+  const stores = watchKinds(told, compiled, kinds, memory, (one) => passes.push(one), signal);
+  await stores.whenSynced(signal);
+  passes.length = 0;
+  const world = createClusterWorld(
+    { ...context, clock: systemClock, metric: () => undefined },
+    compiled,
+    kinds,
+    stores,
+    writes,
+  );
+  return { objects, logged, passes, signal, world, tell: (event: object) => events.write(event) };
+}
+
+test.each<[string, Partial<ControllerDefinition>]>([
+  ['the kind in watch', { watches: [{ kind: 'teams.example.com', map: () => [] }] }],
+  ['a kind in owns', { owns: [rule(kind)], watches: [{ kind: 'configmaps', map: () => [] }] }],
+])(
+  'the store of %s can be behind the event of a source, so its kind is read live',
+  async (_what, definition) => {
+    const old = { metadata: { namespace: 'shop', name: 'a', resourceVersion: '1', labels: { is: 'old' } } };
+    const listed = { '/apis/example.com/v1/teams': [old], '/api/v1/configmaps': [old] };
+    const { objects, signal, world } = await startScene(definition, listed);
+    const wanted = { ...(definition.owns === undefined ? teams : kind), metadataOnly: false };
+    objects(wanted).add({ metadata: { ...old.metadata, labels: { is: 'new' } } });
+    const found = { metadata: { labels: { is: 'new' } } };
+    expect(await world.get(wanted, old.metadata, signal)).toMatchObject(found);
+    const query = { namespace: 'shop', selector: selectorOf(undefined), index: [] };
+    expect(await world.list(wanted, query, signal)).toMatchObject([found]);
+  },
+);

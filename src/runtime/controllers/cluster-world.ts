@@ -56,10 +56,14 @@ export function createClusterWorld(
   writes: OwnWrites,
 ): ControllerWorld {
   const { client, clock, discovery, metric, namespaces, record, log } = context;
-  const storeOf = (kind: GroupResource) =>
-    isSame(kind, controller.watched)
-      ? stores.primary.store
-      : stores.owned.find((one) => isSame(one.kind, kind))?.store;
+  /** An event of `watches` can be newer than the other stores, and no later event would correct a pass. */
+  const isSource = (kind: GroupResource) => controller.watches.some((source) => isSame(source.kind, kind));
+  const storeOf = (kind: GroupResource) => {
+    if (isSource(kind)) return undefined;
+    return isSame(kind, controller.watched)
+      ? stores.primary
+      : stores.owned.find((one) => isSame(one.kind, kind));
+  };
   const resourceOf = async (kind: ReadKind, signal: AbortSignal): Promise<Resource> => {
     const served = kinds.find((one) => isSame(one, kind)) ?? (await discovery.resolve(kind, signal));
     if (served === undefined) throw new Error(`the API server does not serve ${groupResourceName(kind)}`);
@@ -112,7 +116,7 @@ export function createClusterWorld(
     get: async (kind, given, signal) => {
       const isClusterScoped = kinds.find((one) => isSame(one, kind))?.namespaced === false;
       const place = isClusterScoped ? { name: given.name } : given;
-      const stored = storeOf(kind)?.get(objectKey(place));
+      const stored = storeOf(kind)?.store.get(objectKey(place));
       if (stored !== undefined && writes.isSeen(writeKey(kind, objectKey(place)), stored)) return stored;
       const resource = await resourceOf(kind, signal);
       const at = resource.namespaced ? place : { name: place.name };
@@ -124,7 +128,7 @@ export function createClusterWorld(
     list: async (kind, { namespace, selector, index }, signal) => {
       const { store, hasSynced } = stores.primary;
       const isComplete =
-        isSame(kind, controller.watched) && hasSynced() && writes.areSeen(writeKey(kind, ''), store.get);
+        storeOf(kind) === stores.primary && hasSynced() && writes.areSeen(writeKey(kind, ''), store.get);
       const [first, ...others] = index;
       if (!isComplete) {
         const found = await select(kind, namespace, selectorText(selector), signal);
