@@ -1,7 +1,7 @@
 import { addAbortSignal, PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
 import { selectorOf } from '../../admission/handlers/reader.ts';
-import type { KubeObject } from '../../json/kube-object.ts';
+import { keyOf, type KubeObject } from '../../json/kube-object.ts';
 import { compileController } from '../../controllers/compile-controller.ts';
 import { defineController, type ControllerDefinition } from '../../controllers/controller.ts';
 import { ownerMark } from '../../controllers/owned-objects.ts';
@@ -204,3 +204,31 @@ test.each<[string, Partial<ControllerDefinition>]>([
     expect(await world.list(wanted, query, signal)).toMatchObject([found]);
   },
 );
+
+const stored = (name: string, resourceVersion: string, data = 'x') => ({
+  metadata: { namespace: 'shop', name, resourceVersion, uid: name },
+  data,
+});
+const team = { metadata: { namespace: 'shop', name: 'a', resourceVersion: '1' } };
+const TEAMS = '/apis/example.com/v1/teams';
+
+test('`map`, `when` and indexes that fail at each event have one log line a minute each', async () => {
+  const seen: string[] = [];
+  const fail = (what: string) => (object: object) => {
+    seen.push(keyOf(object));
+    throw new Error(what);
+  };
+  const watches = [{ kind: 'secrets', when: fail('no when'), map: fail('no map') }];
+  const indexes = { size: fail('no size') };
+  const teamsInStore = [team, { metadata: { ...team.metadata, name: 'b' } }];
+  const { logged, passes, tell } = await startScene({ watches, indexes }, { [TEAMS]: teamsInStore });
+  for (const version of ['2', '3', '4']) tell({ type: 'MODIFIED', object: stored('s', version, version) });
+  tell({ type: 'ADDED', object: stored('last', '5') });
+  await expect.poll(() => seen).toContain('shop/last');
+  expect(passes).toEqual(['shop/a', 'shop/b']);
+  expect(logged).toEqual([
+    'an index of the controller failed, so it lacks an object: no size',
+    'a function "map" failed, so each object gets a pass: no map',
+    'a function "when" failed, so the change causes a pass: no when',
+  ]);
+});

@@ -37,7 +37,7 @@ import { type RecordingContext, regarding } from '../controller.ts';
 import { listIn } from '../namespaces.ts';
 import { appliedKey, noteOrphaning, type Settled } from '../../controllers/pass-state.ts';
 import { versionsOf, watch, type WatchContext, type Watching } from '../watch.ts';
-import { type Clock, systemClock } from '../../kube/clock.ts';
+import { atMostEvery, type Clock, systemClock } from '../../kube/clock.ts';
 import { toError } from '../../admission/handlers/errors.ts';
 import { inHandler } from '../handlers/stray-errors.ts';
 import { keysOf, type ObjectRef, valuesOf, type WatchLookup } from '../../controllers/watch-map.ts';
@@ -250,15 +250,13 @@ export const writeKey = (kind: GroupResource, key: string): string => `${groupRe
 /** The store has an index of its own besides those of the author. */
 const indexName = (name: string): string => `author:${name}`;
 
-function indexesOf(controller: CompiledController, log: WatchContext['log']) {
+function indexesOf(controller: CompiledController, { log }: WatchContext, signal: AbortSignal) {
   const authors = Object.entries(controller.indexes).map(([name, index]) => {
-    const onError = (error: unknown) => {
-      log.warn(
-        { err: toError(error), index: name },
-        'an index of the controller failed, so it lacks an object',
-      );
-    };
-    return [indexName(name), (object: KubeObject) => valuesOf(index, object, onError)] as const;
+    const onError = rarely((failure) => {
+      log.warn({ ...failure, index: name }, 'an index of the controller failed, so it lacks an object');
+    }, signal);
+    const values = (object: KubeObject) => valuesOf(index, object, (error) => onError(error, object));
+    return [indexName(name), values] as const;
   });
   return {
     ...Object.fromEntries(authors),
@@ -275,15 +273,16 @@ export function watchKinds(
   enqueue: (key: string) => void,
   signal: AbortSignal,
 ) {
+  const onWhenFailed = whenFailed(context, signal);
   const primary: Watching<KubeObject> = watch<KubeObject>(
     context,
     {
       resource: watched,
       transform: dropManagedFields,
-      indexes: indexesOf(controller, context.log),
+      indexes: indexesOf(controller, context, signal),
       onChange: (key, change) => {
         // An object of the same kind that the controller applied needs its own pass.
-        if (needsPass(change, controller.when, context.log) && causeOf(watched, change) !== 'patch')
+        if (needsPass(change, controller.when, onWhenFailed) && causeOf(watched, change) !== 'patch')
           enqueue(key);
         writes.saw(writeKey(watched, key), change);
         noteOrphaning(settled, change.object, change.kind === 'deleted');
@@ -323,7 +322,11 @@ export function watchKinds(
   };
   const mapped = sources.map(({ kind, source }) => {
     const { map, selector, when } = source;
-    const tellAll = onceIn(MAP_FAILED_MS, () => primary.store.keys().forEach(enqueue), signal);
+    const onFailed = whenFailed(context, signal);
+    const onMapFailed = rarely((failure) => {
+      context.log.warn(failure, 'a function "map" failed, so each object gets a pass');
+      primary.store.keys().forEach(enqueue);
+    }, signal);
     return watch<KubeObject>(
       context,
       {
@@ -333,7 +336,7 @@ export function watchKinds(
         metadataOnly: source.kind.metadataOnly,
         // The first lists are older than the first pass of each object.
         onChange: (_key, change) => {
-          if (!isStarted() || (change.kind === 'changed' && !isWanted(when, change, context.log))) return;
+          if (!isStarted() || (change.kind === 'changed' && !isWanted(when, change, onFailed))) return;
           try {
             const versions = versionsOf(change);
             const refsOf = (one: KubeObject) => inHandler(controller.name, () => map(one, lookup));
@@ -341,9 +344,7 @@ export function watchKinds(
             const keys = versions.flatMap((one) => keysOf(refsOf(one), one, watched.namespaced, existing));
             for (const key of new Set(keys)) enqueue(key);
           } catch (error) {
-            const fields = { err: toError(error), object: nameOf(change.object) };
-            context.log.warn(fields, 'a function "map" failed, so each object gets a pass');
-            tellAll();
+            onMapFailed(error, change.object);
           }
         },
       },
@@ -385,24 +386,26 @@ export function watchKinds(
 /** An API server that restarts is no news. */
 const FAILING_MS = 10_000;
 
-/** A broken `map` must not reconcile everything at each event. In milliseconds. */
-const MAP_FAILED_MS = 60_000;
+/** A broken function must not fill the log or reconcile everything at each event. In milliseconds. */
+const FAILED_MS = 60_000;
 
-/** Runs `work` now, and then at most once in this time. */
-function onceIn(ms: number, work: () => void, signal: AbortSignal): () => void {
-  let [next, isWaiting] = [0, false];
-  const run = () => {
-    isWaiting = false;
-    next = performance.now() + ms;
-    if (!signal.aborted) work();
-  };
-  return () => {
-    if (isWaiting) return;
-    isWaiting = true;
-    const cancel = systemClock.after(Math.max(0, next - performance.now()), run);
-    signal.addEventListener('abort', cancel, { once: true });
+interface Failure {
+  readonly err: Error;
+  readonly object: string;
+}
+
+/** Reports the latest failure, at most once in this time. */
+function rarely(report: (latest: Failure) => void, signal: AbortSignal) {
+  let latest: Failure | undefined;
+  const run = atMostEvery(FAILED_MS, () => latest && report(latest), systemClock, signal);
+  return (error: unknown, object: KubeObject): void => {
+    latest = { err: toError(error), object: nameOf(object) };
+    run();
   };
 }
+
+const whenFailed = ({ log }: WatchContext, signal: AbortSignal) =>
+  rarely((failure) => log.warn(failure, 'a function "when" failed, so the change causes a pass'), signal);
 
 const refOf = ({ metadata: { namespace, name = '' } = {} }: KubeObject): ObjectRef => ({ namespace, name });
 
@@ -417,24 +420,28 @@ const marksOf = (change: Change<KubeObject>): ReadonlySet<string> =>
   new Set([change.object, ...(change.kind === 'changed' ? [change.previous] : [])].flatMap(markOf));
 
 /** A status that the controller wrote is no news. */
-function needsPass(change: Change<KubeObject>, when: CompiledController['when'], log: WatchContext['log']) {
+function needsPass(
+  change: Change<KubeObject>,
+  when: CompiledController['when'],
+  onError: ReturnType<typeof rarely>,
+) {
   if (change.kind !== 'changed') return true;
   const { object, previous } = change;
   if (isDeepStrictEqual(contentOf(object), contentOf(previous))) return false;
   if (object.metadata?.deletionTimestamp !== previous.metadata?.deletionTimestamp) return true;
-  return isWanted(when, change, log);
+  return isWanted(when, change, onError);
 }
 
 /** An author's predicate that throws loses nothing. */
 function isWanted(
   when: CompiledController['when'],
   { object, previous }: Extract<Change<KubeObject>, { kind: 'changed' }>,
-  log: WatchContext['log'],
+  onError: ReturnType<typeof rarely>,
 ): boolean {
   try {
     return when?.(object, previous) !== false;
   } catch (error) {
-    log.warn({ err: toError(error) }, 'a function "when" failed, so the change causes a pass');
+    onError(error, object);
     return true;
   }
 }
