@@ -13,10 +13,10 @@ export interface RoomSize {
 
 /** The most lines of each room, and the most files of src. Lower them when a concept goes; do not pack lines. */
 export const LIMITS = {
-  product: { lines: 92_500, files: 640 },
+  product: { lines: 95_600, files: 640 },
   /** Tests, benchmarks and scripts. */
-  tests: { lines: 102_500 },
-  rooms: { admission: 16_500, cli: 13_600, machinery: 11_500, runtime: 18_500, sandbox: 6_500 },
+  tests: { lines: 107_000 },
+  rooms: { admission: 16_500, cli: 14_600, machinery: 11_500, runtime: 19_400, sandbox: 6_500 },
 } as const;
 
 /** The rooms whose folders are listed separately, too. */
