@@ -1,5 +1,5 @@
 import { addAbortSignal, PassThrough } from 'node:stream';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { selectorOf } from '../../admission/handlers/reader.ts';
 import { keyOf, type KubeObject } from '../../json/kube-object.ts';
 import { compileController } from '../../controllers/compile-controller.ts';
@@ -9,6 +9,7 @@ import { createCluster, silent } from '../../../test/support/runtime/fixtures.ts
 import { createListedContext } from '../../../test/support/runtime/listed-rest.ts';
 import { systemClock } from '../../kube/clock.ts';
 import type { Rest } from '../../kube/rest.ts';
+import { surviveStrayErrors } from '../handlers/stray-errors.ts';
 import { createClusterWorld, createOwnWrites, watchKinds, writeKey } from './cluster-world.ts';
 import { rememberingYes, startControllers } from './start-controllers.ts';
 
@@ -231,4 +232,33 @@ test('`map`, `when` and indexes that fail at each event have one log line a minu
     'a function "map" failed, so each object gets a pass: no map',
     'a function "when" failed, so the change causes a pass: no when',
   ]);
+});
+
+test('a stray error of `map`, `when` or an index is attributed to the controller, even after an await', async () => {
+  const strays: string[] = [];
+  const on = vi.spyOn(process, 'on').mockReturnValue(process);
+  const end = new AbortController();
+  surviveStrayErrors('/nowhere/', (name, { message }) => strays.push(`${name} ${message}`), end.signal);
+  const [, onRejection] = on.mock.calls.find(([event]) => String(event) === 'unhandledRejection') ?? [];
+  on.mockRestore();
+  end.abort();
+  const stray = (what: string) => onRejection?.(new Error(what));
+  const map = async () => {
+    await Promise.resolve();
+    stray('map');
+  };
+  const when = () => {
+    stray('when');
+    return true;
+  };
+  const size = () => {
+    stray('index');
+    return [];
+  };
+  const watches = [{ kind: 'secrets', when, map: map as never }];
+  const own = { watches, indexes: { size }, when };
+  const { tell } = await startScene(own, { [TEAMS]: [team] });
+  for (const version of ['2', '3']) tell({ type: 'MODIFIED', object: stored('s', version, version) });
+  await expect.poll(() => strays.filter((one) => one.endsWith(' map')), { timeout: 5_000 }).toHaveLength(2);
+  expect(strays.toSorted()).toEqual(['teams index', 'teams map', 'teams map', 'teams when']);
 });

@@ -247,6 +247,12 @@ export const isSame = (a: GroupResource, b: GroupResource): boolean =>
 export type ControllerStores = ReturnType<typeof watchKinds>;
 export const writeKey = (kind: GroupResource, key: string): string => `${groupResourceName(kind)} ${key}`;
 
+/** A rejection without an `await` in an author's function must not end the process. */
+const attributed =
+  <Args extends unknown[], T>({ name }: CompiledController, work: (...args: Args) => T) =>
+  (...args: Args): T =>
+    inHandler(name, () => work(...args));
+
 /** The store has an index of its own besides those of the author. */
 const indexName = (name: string): string => `author:${name}`;
 
@@ -255,7 +261,8 @@ function indexesOf(controller: CompiledController, { log }: WatchContext, signal
     const onError = rarely((failure) => {
       log.warn({ ...failure, index: name }, 'an index of the controller failed, so it lacks an object');
     }, signal);
-    const values = (object: KubeObject) => valuesOf(index, object, (error) => onError(error, object));
+    const isolated = attributed(controller, index);
+    const values = (object: KubeObject) => valuesOf(isolated, object, (error) => onError(error, object));
     return [indexName(name), values] as const;
   });
   return {
@@ -274,6 +281,7 @@ export function watchKinds(
   signal: AbortSignal,
 ) {
   const onWhenFailed = whenFailed(context, signal);
+  const isWatchedWanted = controller.when && attributed(controller, controller.when);
   const primary: Watching<KubeObject> = watch<KubeObject>(
     context,
     {
@@ -282,7 +290,7 @@ export function watchKinds(
       indexes: indexesOf(controller, context, signal),
       onChange: (key, change) => {
         // An object of the same kind that the controller applied needs its own pass.
-        if (needsPass(change, controller.when, onWhenFailed) && causeOf(watched, change) !== 'patch')
+        if (needsPass(change, isWatchedWanted, onWhenFailed) && causeOf(watched, change) !== 'patch')
           enqueue(key);
         writes.saw(writeKey(watched, key), change);
         noteOrphaning(settled, change.object, change.kind === 'deleted');
@@ -321,7 +329,9 @@ export function watchKinds(
     watched,
   };
   const mapped = sources.map(({ kind, source }) => {
-    const { map, selector, when } = source;
+    const { selector } = source;
+    const map = attributed(controller, source.map);
+    const when = source.when && attributed(controller, source.when);
     const onFailed = whenFailed(context, signal);
     const onMapFailed = rarely((failure) => {
       context.log.warn(failure, 'a function "map" failed, so each object gets a pass');
@@ -339,9 +349,10 @@ export function watchKinds(
           if (!isStarted() || (change.kind === 'changed' && !isWanted(when, change, onFailed))) return;
           try {
             const versions = versionsOf(change);
-            const refsOf = (one: KubeObject) => inHandler(controller.name, () => map(one, lookup));
             const existing = () => primary.store.keys().length;
-            const keys = versions.flatMap((one) => keysOf(refsOf(one), one, watched.namespaced, existing));
+            const keys = versions.flatMap((one) =>
+              keysOf(map(one, lookup), one, watched.namespaced, existing),
+            );
             for (const key of new Set(keys)) enqueue(key);
           } catch (error) {
             onMapFailed(error, change.object);
