@@ -23,7 +23,12 @@ export interface Side {
   /** Prepares the cluster. */
   readonly prepare: (cluster: Cluster, scenario: Scenario) => Promise<unknown>;
   readonly start: (cluster: Cluster, scenario: Scenario, service: string) => Promise<Started>;
-  readonly isOurs: (request: { readonly userAgent?: string; readonly user: { readonly username: string } }) => boolean;
+  /** Its name in the metrics. */
+  readonly controllerOf: (scenario: Scenario) => string;
+  readonly isOurs: (request: {
+    readonly userAgent?: string;
+    readonly user: { readonly username: string };
+  }) => boolean;
 }
 
 export interface Started {
@@ -53,6 +58,7 @@ const ours: Side = {
     await replica.whenReady();
     return { pid: replica.program.pid, metrics: replica.metrics, stop: () => replica.program.stop(30_000) };
   },
+  controllerOf: ({ name }) => name,
   isOurs: ({ user }) => user.username.startsWith('system:serviceaccount:gatehouse-system:'),
 };
 
@@ -61,7 +67,18 @@ const GO_MODULE = join(ROOT, 'test', 'go', 'controllers');
 /** Without Go's cache, the first build takes minutes. */
 async function built(folder: string): Promise<void> {
   const program = join(folder, 'manager');
-  const args = ['-C', GO_MODULE, 'build', '-trimpath', '-buildvcs=false', '-ldflags', '-s -w', '-o', program, '.'];
+  const args = [
+    '-C',
+    GO_MODULE,
+    'build',
+    '-trimpath',
+    '-buildvcs=false',
+    '-ldflags',
+    '-s -w',
+    '-o',
+    program,
+    '.',
+  ];
   await run('go', args, { env: { ...process.env, CGO_ENABLED: '0', GOFLAGS: '', GOWORK: 'off' } });
 }
 
@@ -82,10 +99,13 @@ const go: Side = {
       { logFile: join(plane.folder, 'go.log') },
     );
     const metrics = async () => await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
-    await eventually('the manager serves its metrics', async () => (await metrics()) !== '', { timeoutMs: 60_000 });
+    await eventually('the manager serves its metrics', async () => (await metrics()) !== '', {
+      timeoutMs: 60_000,
+    });
     return { pid: program.pid, metrics, stop: () => program.stop(30_000) };
   },
-  isOurs: ({ userAgent = '' }) => /^manager\//.test(userAgent),
+  controllerOf: ({ resource }) => resource.kind.toLowerCase(),
+  isOurs: ({ userAgent = '' }) => userAgent.startsWith('manager/'),
 };
 
 export const SIDES: readonly Side[] = [ours, go];
@@ -115,10 +135,17 @@ const filesIn = (folder: string): readonly string[] =>
 
 /** Lines that are neither empty nor only a comment, without tests. */
 export function linesOf({ name }: Scenario) {
-  const { dir, file } = { memcacheds: { dir: 'cache', file: 'memcached' }, buckets: { dir: 'storage', file: 'bucket' }, cronjobs: { dir: 'batch', file: 'cronjob' } }[name];
+  const { dir, file } = {
+    memcacheds: { dir: 'cache', file: 'memcached' },
+    buckets: { dir: 'storage', file: 'bucket' },
+    cronjobs: { dir: 'batch', file: 'cronjob' },
+  }[name];
   const sum = (paths: readonly string[]) => paths.reduce((total, path) => total + codeIn(path), 0);
   const api = filesIn(join(GO_MODULE, 'api', dir)).filter((one) => one.endsWith('.go'));
-  const own = sum([join(GO_MODULE, 'internal', `${file}_controller.go`), ...api.filter((one) => !one.includes('zz_'))]);
+  const own = sum([
+    join(GO_MODULE, 'internal', `${file}_controller.go`),
+    ...api.filter((one) => !one.includes('zz_')),
+  ]);
   const generated = sum(api.filter((one) => one.includes('zz_')));
   const typescript = filesIn(join(ROOT, 'deploy', 'examples', name, 'controllers'));
   return {

@@ -32,8 +32,9 @@ const CRON_JOB = 'batch.tutorial.kubebuilder.io/cronjob';
 const MOST_MISSED = 100;
 
 const endOf = ({ status }: Job): string | undefined =>
-  status?.conditions?.find(({ type, status: is }) => (type === 'Complete' || type === 'Failed') && is === 'True')
-    ?.type;
+  status?.conditions?.find(
+    ({ type, status: is }) => (type === 'Complete' || type === 'Failed') && is === 'True',
+  )?.type;
 const timeOf = ({ metadata }: Job): string => metadata.annotations?.[SCHEDULED] ?? '';
 
 /** The last of the missed times. @throws Error if there are too many */
@@ -60,7 +61,8 @@ export default defineController<CronJob>({
     const jobs = found.toSorted((a, b) => timeOf(a).localeCompare(timeOf(b)));
     const ofEnd = (end: string | undefined) => jobs.filter((job) => endOf(job) === end);
     const active = ofEnd(undefined);
-    const newest = (ended: readonly Job[], limit = ended.length) => ended.slice(Math.max(0, ended.length - limit));
+    const newest = (ended: readonly Job[], limit = ended.length) =>
+      ended.slice(Math.max(0, ended.length - limit));
     const keep = new Set([
       ...active,
       ...newest(ofEnd('Complete'), spec.successfulJobsHistoryLimit),
@@ -77,7 +79,11 @@ export default defineController<CronJob>({
     const labels = { [CRON_JOB]: name };
     const keepAll = async () => {
       for (const job of keep)
-        await apply({ apiVersion: 'batch/v1', kind: 'Job', metadata: { name: job.metadata.name, namespace, labels } } as never);
+        await apply({
+          apiVersion: 'batch/v1',
+          kind: 'Job',
+          metadata: { name: job.metadata.name, namespace, labels },
+        } as never);
     };
     let schedule: Schedule;
     try {
@@ -88,7 +94,9 @@ export default defineController<CronJob>({
     }
     const time = now();
     const deadlineMs = (spec.startingDeadlineSeconds ?? Infinity) * 1_000;
-    const from = new Date(Math.max(Date.parse(last ?? metadata.creationTimestamp), time.getTime() - deadlineMs));
+    const from = new Date(
+      Math.max(Date.parse(last ?? metadata.creationTimestamp), time.getTime() - deadlineMs),
+    );
     const missed = missedTime(schedule, from, time);
     const next = nextTime(schedule, time);
     if (next !== undefined) requeueAfter((next.getTime() - time.getTime()) / 1_000);
