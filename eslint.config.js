@@ -155,7 +155,11 @@ export default tseslint.config(
   },
   {
     // A handler module is what the user writes: a default export, and tests without ceremony.
-    files: ['deploy/examples/handler/**/*.ts', 'deploy/examples/*/controllers/*.ts'],
+    files: [
+      'deploy/examples/handler/**/*.ts',
+      'deploy/examples/*/controllers/*.ts',
+      'scripts/bench/tutorials/*/controllers/*.ts',
+    ],
     rules: { 'no-restricted-syntax': 'off', '@typescript-eslint/no-floating-promises': 'off' },
   },
   ...rooms.map((room) => ({

@@ -1,5 +1,5 @@
 /** The processes that the benchmark of controllers compares: `gatehouse controllers`, and a manager of controller-runtime. */
-import { cpSync, readdirSync, readFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -12,6 +12,8 @@ import { eventually, freePort, startProgram } from '../../test/support/processes
 import type { Scenario } from './controllers-scene.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
+/** They do what the Go originals do, so that the requests are comparable: `deploy/examples` does more. */
+export const TUTORIALS = join(import.meta.dirname, 'tutorials');
 const run = promisify(execFile);
 /** As deploy/Dockerfile starts it. */
 const IMAGE_FLAGS = ['--disable-sigusr1', '--max-semi-space-size=8'];
@@ -43,7 +45,11 @@ const ours: Side = {
   name: 'ours',
   prepare: async (cluster, { name }) => {
     const folder = handlersOf(cluster);
-    cpSync(join(ROOT, 'deploy', 'examples', name, 'controllers'), folder, { recursive: true });
+    cpSync(join(TUTORIALS, name, 'controllers'), folder, { recursive: true });
+    const module = join(folder, `${name}.ts`);
+    // As users import it. The import of the sources gives this repository's checks the types.
+    const code = readFileSync(module, 'utf8').replace(/'[./]+src\/index\.ts'/, "'@gatehouse-dev/gatehouse'");
+    writeFileSync(module, code);
     const { stdout } = await run(process.execPath, [MAIN, 'manifests', '--handlers', folder]);
     await cluster.apply(...parseManifests(stdout));
   },
@@ -147,7 +153,7 @@ export function linesOf({ name }: Scenario) {
     ...api.filter((one) => !one.includes('zz_')),
   ]);
   const generated = sum(api.filter((one) => one.includes('zz_')));
-  const typescript = filesIn(join(ROOT, 'deploy', 'examples', name, 'controllers'));
+  const typescript = filesIn(join(TUTORIALS, name, 'controllers'));
   return {
     ours: sum(typescript.filter((one) => one.endsWith('.ts') && !one.endsWith('.test.ts'))),
     go: own,

@@ -2,8 +2,10 @@
  * Three tutorials of the kubebuilder book, once with our SDK and once with controller-runtime: `npm run bench:controllers`.
  * `-- --only buckets --objects 200 --rounds 3` measures one of them. Each run has an API server of its own.
  */
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
+import { readManifests } from '../../src/cli/deploy-manifests.ts';
 import type { AuditEvent } from '../../test/support/control-plane.ts';
 import { established, startClusterFor, type Cluster } from '../../test/support/cluster.ts';
 import { sumOf } from '../../test/support/gatehouse.ts';
@@ -17,7 +19,7 @@ import {
   untilDone,
   type Scenario,
 } from './controllers-scene.ts';
-import { linesOf, SIDES, useOf, type Side, type Started } from './controllers-sides.ts';
+import { linesOf, SIDES, TUTORIALS, useOf, type Side, type Started } from './controllers-sides.ts';
 import { percentile } from './figures.ts';
 import { printTable } from './table.ts';
 
@@ -43,7 +45,7 @@ async function measure(scenario: Scenario, side: Side): Promise<Measured> {
   const ending = new AbortController();
   const service = await startService();
   try {
-    await cluster.applyFolder(`examples/${scenario.name}`);
+    await cluster.apply(...readManifests(join(TUTORIALS, scenario.name)));
     await established(cluster, `${scenario.resource.resource}.${scenario.resource.group}`);
     await side.prepare(cluster, scenario);
     const kubelet =
