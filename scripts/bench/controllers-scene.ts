@@ -69,25 +69,30 @@ export const SCENARIOS: readonly Scenario[] = [
   },
 ];
 
-/** Sets the status of each Deployment or Job at once, as if its pods ran. */
-export async function startKubelet(
-  { admin, adminRest }: Pick<Cluster, 'admin' | 'adminRest'>,
-  resource: Resource,
-  signal: AbortSignal,
-): Promise<void> {
-  const seen = new Set<string>();
-  const listed = await admin.list(resource);
-  const since = listed.metadata.resourceVersion ?? '0';
+type Api = Pick<Cluster, 'admin' | 'adminRest'>;
+
+/** Each state of each object, also if the API server ends the watch because this process reads too slowly. */
+async function* statesOf({ admin, adminRest }: Api, resource: Resource, signal: AbortSignal) {
   const timing = { minSeconds: 3_600, maxSeconds: 3_600, marginMs: 60_000, silenceMs: 300_000 };
-  const events = watchOnce(adminRest, { resource }, since, timing, systemClock, Math.random, signal);
-  for await (const event of events) {
-    if (event.kind !== 'set') continue;
-    const { metadata } = event.object as KubeObject & { metadata: { name: string; namespace: string } };
+  while (!signal.aborted) {
+    const { items, metadata } = await admin.list(resource);
+    yield* items.map((item): KubeObject => ({ kind: resource.kind, ...item }));
+    const since = metadata.resourceVersion ?? '0';
+    const events = watchOnce(adminRest, { resource }, since, timing, systemClock, Math.random, signal);
+    for await (const event of events) if (event.kind === 'set') yield event.object;
+  }
+}
+
+/** Sets the status of each Deployment or Job at once, as if its pods ran. */
+export async function startKubelet(api: Api, resource: Resource, signal: AbortSignal): Promise<void> {
+  const seen = new Set<string>();
+  for await (const object of statesOf(api, resource, signal)) {
+    const { metadata } = object as KubeObject & { metadata: { name: string; namespace: string } };
     const key = `${metadata.uid ?? ''}/${metadata.generation ?? ''}`;
     if (seen.has(key)) continue;
     seen.add(key);
     // A failure ends the benchmark.
-    void admin.patchStatus(resource, metadata, { status: statusOf(event.object) });
+    void api.admin.patchStatus(resource, metadata, { status: statusOf(object) });
   }
 }
 
@@ -149,31 +154,19 @@ export async function createObjects(
 
 /** Resolves when all objects are done. It watches, so that it costs the API server the same whoever is measured. */
 export async function untilDone(
-  { admin, adminRest }: Pick<Cluster, 'admin' | 'adminRest'>,
+  api: Api,
   { resource, isDone }: Scenario,
   count: number,
-  parent: AbortSignal,
+  signal: AbortSignal,
 ): Promise<void> {
   const done = new Set<string>();
-  const { metadata } = await admin.list(resource);
-  const timing = { minSeconds: 3_600, maxSeconds: 3_600, marginMs: 60_000, silenceMs: 300_000 };
-  const since = metadata.resourceVersion ?? '0';
-  for await (const event of watchOnce(
-    adminRest,
-    { resource },
-    since,
-    timing,
-    systemClock,
-    Math.random,
-    parent,
-  )) {
-    if (event.kind !== 'set') continue;
-    const name = event.object.metadata?.name ?? '';
-    if (isDone(event.object)) done.add(name);
+  for await (const object of statesOf(api, resource, signal)) {
+    const name = object.metadata?.name ?? '';
+    if (isDone(object)) done.add(name);
     else done.delete(name);
     if (done.size === count) return;
   }
-  throw new Error(`the watch of ${resource.resource} ended: ${done.size} of ${count} are done`);
+  throw new Error(`${done.size} of ${count} ${resource.resource} are done`);
 }
 
 export const pause = sleep;
