@@ -116,16 +116,13 @@ function statusOf({ kind, metadata, spec }: KubeObject & { readonly spec?: { rea
 
 /** Answers each request with 200 and no content. */
 export async function startService() {
-  let calls = 0;
   const server = createServer((request, response) => {
-    calls += 1;
     request.resume().on('end', () => response.writeHead(200).end());
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    calls: () => calls,
     stop: () => {
       server.close();
       server.closeAllConnections();
