@@ -37,11 +37,19 @@ const WRITES = ['create', 'update', 'patch', 'delete', 'deletecollection'];
 
 type Measured = Readonly<Record<string, number>>;
 
+/** An interrupted run leaves no API server behind. */
+const stops = new Set<() => Promise<unknown>>();
+for (const signal of ['SIGINT', 'SIGTERM'] as const)
+  process.once(signal, () => {
+    void Promise.allSettled([...stops].map((stop) => stop())).finally(() => process.exit(1));
+  });
+
 async function measure(scenario: Scenario, side: Side): Promise<Measured> {
   const cluster = await startClusterFor(await freePort(), {
     own: true,
     onlyControllers: ['garbage-collector-controller', 'clusterrole-aggregation-controller'],
   });
+  stops.add(cluster.stop);
   const ending = new AbortController();
   const service = await startService();
   try {
@@ -56,6 +64,7 @@ async function measure(scenario: Scenario, side: Side): Promise<Measured> {
     ending.abort();
     service.stop();
     await cluster.stop();
+    stops.delete(cluster.stop);
   }
 }
 

@@ -55,7 +55,10 @@ export default defineController<CronJob>({
   watch: { apiGroups: ['batch.tutorial.kubebuilder.io'], apiVersions: ['v1'], resources: ['cronjobs'] },
   owns: [{ apiGroups: ['batch'], apiVersions: ['v1'], resources: ['jobs'] }],
 
-  async reconcile({ metadata, spec, status: known }, { apply, list, now, requeueAfter, stall, status }) {
+  async reconcile(
+    { metadata, spec, status: known },
+    { apply, keep, list, now, requeueAfter, stall, status },
+  ) {
     const { name, namespace } = metadata;
     const found = await list<Job>('jobs.batch', { labelSelector: { matchLabels: { [CRON_JOB]: name } } });
     const jobs = found.toSorted((a, b) => timeOf(a).localeCompare(timeOf(b)));
@@ -63,7 +66,7 @@ export default defineController<CronJob>({
     const active = ofEnd(undefined);
     const newest = (ended: readonly Job[], limit = ended.length) =>
       ended.slice(Math.max(0, ended.length - limit));
-    const keep = new Set([
+    const kept = new Set([
       ...active,
       ...newest(ofEnd('Complete'), spec.successfulJobsHistoryLimit),
       ...newest(ofEnd('Failed'), spec.failedJobsHistoryLimit),
@@ -75,15 +78,9 @@ export default defineController<CronJob>({
       }));
       status({ lastScheduleTime: at, active: refs.length === 0 ? null : refs });
     };
-    // What a pass does not apply is deleted. A Job cannot change: its name and label are enough to keep it.
-    const labels = { [CRON_JOB]: name };
-    const keepAll = async () => {
-      for (const job of keep)
-        await apply({
-          apiVersion: 'batch/v1',
-          kind: 'Job',
-          metadata: { name: job.metadata.name, namespace, labels },
-        } as never);
+    const keepAll = () => {
+      for (const job of kept)
+        keep({ apiVersion: 'batch/v1', kind: 'Job', metadata: { name: job.metadata.name, namespace } });
     };
     let schedule: Schedule;
     try {
@@ -102,12 +99,12 @@ export default defineController<CronJob>({
     if (next !== undefined) requeueAfter((next.getTime() - time.getTime()) / 1_000);
     const isHeld = spec.concurrencyPolicy === 'Forbid' && active.length > 0;
     if (missed === undefined || spec.suspend === true || isHeld) {
-      await keepAll();
+      keepAll();
       report(active);
       return;
     }
-    if (spec.concurrencyPolicy === 'Replace') for (const job of active) keep.delete(job);
-    await keepAll();
+    if (spec.concurrencyPolicy === 'Replace') for (const job of active) kept.delete(job);
+    keepAll();
     const { metadata: template = {}, spec: job } = spec.jobTemplate;
     const scheduled = missed.toISOString().replace('.000Z', 'Z');
     const created = await apply<'batch/v1', 'Job'>({
@@ -115,11 +112,11 @@ export default defineController<CronJob>({
       kind: 'Job',
       metadata: {
         ...{ name: `${name}-${missed.getTime() / 1_000}`, namespace },
-        labels: { ...template.labels, ...labels },
+        labels: { ...template.labels, [CRON_JOB]: name },
         annotations: { ...template.annotations, [SCHEDULED]: scheduled },
       },
       spec: job as never,
     });
-    report([...active.filter((one) => keep.has(one)), created as Job], scheduled);
+    report([...active.filter((one) => kept.has(one)), created as Job], scheduled);
   },
 });
