@@ -172,8 +172,11 @@ describe('deploy/examples/handler', () => {
   const example = join(ROOT, 'deploy', 'examples', 'handler');
   /** Resolves the package to its source, because the tests run without a build. */
   const hook = `import { registerHooks } from 'node:module';
-    registerHooks({ resolve: (name, context, next) => name === '@gatehouse-dev/gatehouse'
-      ? { url: ${JSON.stringify(new URL('../../src/index.ts', import.meta.url).href)}, shortCircuit: true } : next(name, context) });`;
+    registerHooks({ resolve: (name, context, next) => {
+      const [, file] = /^@gatehouse-dev\\/gatehouse(?:\\/(testing))?$/.exec(name) ?? [, ''];
+      return file === '' ? next(name, context)
+        : { url: ${JSON.stringify(new URL('../../src/', import.meta.url).href)} + (file ?? 'index') + '.ts', shortCircuit: true };
+    } });`;
 
   const testsIn = async (cwd: string, ...files: readonly string[]) => {
     const args = ['--import', `data:text/javascript,${encodeURIComponent(hook)}`, '--test', ...files];
@@ -182,6 +185,11 @@ describe('deploy/examples/handler', () => {
 
   test('passes its own tests', async () => {
     expect(await testsIn(example, 'handlers/*.test.ts')).toMatch(/pass 3\n.*fail 0\n/);
+  });
+
+  test.each(['memcacheds', 'users'])('the controller of %s passes its own test', async (name) => {
+    const folder = join(ROOT, 'deploy', 'examples', name);
+    expect(await testsIn(folder, 'controllers/*.test.ts')).toMatch(/pass 1\n.*fail 0\n/);
   });
 
   test('has a counterpart in docs/handlers.md that also passes its tests', async () => {
