@@ -1,5 +1,6 @@
 import { type JsonObject, memoizeWeak } from '../json/json.ts';
 import {
+  beginEvaluation,
   type CelBudget,
   celValue,
   createCelBudget,
@@ -119,6 +120,7 @@ export function compileCel(
     ): unknown => {
       const frame: Frame = { slots: new Array<unknown>(slots), budget };
       try {
+        beginEvaluation();
         for (const [name, slot] of used)
           frame.slots[slot] = Object.hasOwn(values, name) ? convert(values[name]) : undefined;
         return step(frame);

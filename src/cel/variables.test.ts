@@ -22,6 +22,22 @@ test('an array is converted once, and converts back to itself', () => {
   expect(celValue(celValue(list))).toBe(celValue(list));
 });
 
+test.each<[string, (list: unknown[]) => void]>([
+  ['an item', (list) => void (list[0] = 3)],
+  ['an item of an inner list', (list) => void (list[1] as unknown[]).push(1)],
+  ['its length', (list) => void list.push(3)],
+  ['a text that becomes a number', (list) => void (list[2] = 3)],
+])('an array that changes between two evaluations is converted again: %s', (_what, change) => {
+  const list = [1, [2], 'x'];
+  const text = () =>
+    JSON.stringify(evaluate('object.list', { object: { list } }), (_key, value: unknown) =>
+      typeof value === 'bigint' ? Number(value) : value,
+    );
+  expect(text()).toBe(JSON.stringify(list));
+  change(list);
+  expect(text()).toBe(JSON.stringify(list));
+});
+
 test('a variable may be an object whose fields are declared one by one', () => {
   const schema = {
     type: 'object',

@@ -20,6 +20,7 @@ const USAGE_ERROR = 2;
 
 /** Runs the command that `argv` names. User errors end with a message and exit code 2, without a stack trace. */
 export async function run(argv: readonly string[]): Promise<void> {
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', endWithPipe);
   try {
     await createProgram(programName(argv[1])).parseAsync([...argv]);
   } catch (error) {
@@ -27,6 +28,17 @@ export async function run(argv: readonly string[]): Promise<void> {
     console.error(`error: ${messageWithCauses(error)}`);
     process.exit(1);
   }
+}
+
+/** As if SIGPIPE had ended the process. */
+const PIPE_CLOSED = 141;
+
+let isService = false;
+
+/** The reader has closed the pipe, such as `head`. Services outlive it, and the sandbox first deletes its files. */
+function endWithPipe(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EPIPE') throw error;
+  if (!isService) process.exit(PIPE_CLOSED);
 }
 
 export function createProgram(name: string): Command {
@@ -37,8 +49,10 @@ export function createProgram(name: string): Command {
     .configureHelp({ sortOptions: true })
     .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : USAGE_ERROR))
     .hook('preAction', (_program, command) => {
+      const isReplica = ['serve', 'webhook', 'controllers'].includes(command.name());
       // A replica starts once, often from a read-only file system.
-      if (!['serve', 'webhook', 'controllers'].includes(command.name())) useCompileCache();
+      if (!isReplica) useCompileCache();
+      isService = isReplica || command.name() === 'sandbox';
     });
   addProcesses(program);
   addCompletion(program);

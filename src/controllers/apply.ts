@@ -15,6 +15,8 @@ import {
   withProof,
 } from './owned-objects.ts';
 import { deleteProven, isEnding } from './delete-proven.ts';
+import type { Written } from './brake.ts';
+import { differingFields, lastWriter, showFields } from './field-owners.ts';
 import { addFinalizer, appliedKey, type PassState } from './pass-state.ts';
 import type { VersionedKind } from './compile-controller.ts';
 import type { ApplyMode, ServedKind } from './world.ts';
@@ -29,7 +31,8 @@ function servedKind({ kinds, pass }: PassState, { apiVersion, kind }: AppliedObj
   if (found !== undefined) return found;
   if (owned.length < pass.controller.owns.filter(isOfGroup).length)
     throw new Error(
-      `the API server does not serve ${kind} ${apiVersion}: create its CustomResourceDefinition`,
+      pass.world.unreadable.find((one) => one.group === group && one.kind === kind)?.problem ??
+        `the API server does not serve ${kind} ${apiVersion}: create its CustomResourceDefinition`,
     );
   throw new TypeError(`${kind} ${apiVersion} is not in owns: add its plural there`);
 }
@@ -106,7 +109,7 @@ async function bringAbout(
       const fields = { object: nameOf(found), for: nameOf(state.object) };
       world.log.info('takes over an object that has no valid proof of its creation', fields);
     }
-    return await send(state, kind, wanted, 'change');
+    return await send(state, kind, wanted, 'change', await changesOf(state, kind, wanted, found));
   }
   return await create(state, kind, desired);
 }
@@ -116,12 +119,28 @@ async function send(
   served: ServedKind,
   wanted: KubeObject,
   how: ApplyMode,
+  written: Written,
 ): Promise<KubeObject> {
   const { world, settled, deadline } = state.pass;
   const stored = await world.apply(served, wanted, how, deadline);
-  state.written.add(nameOf(wanted));
+  state.written.set(nameOf(wanted), written);
   settled.set(appliedKey(served, wanted), fingerprint(wanted, contentOf(stored)));
   return stored;
+}
+
+/** Before the write, which takes the fields. A live read, but only if a pass before has changed the object, too. */
+async function changesOf(
+  { pass, object }: PassState,
+  kind: ServedKind,
+  wanted: KubeObject,
+  found: KubeObject,
+): Promise<Written> {
+  const { brake, controller, world, deadline } = pass;
+  const paths = differingFields(found, wanted);
+  const fields = showFields(paths);
+  if (paths.length === 0 || !brake.isRepeated(object, nameOf(wanted), world.now())) return { fields };
+  const live = await world.withManagers(kind, found, deadline);
+  return { fields, by: live && lastWriter(live, paths, controller.fieldManager) };
 }
 
 async function create(state: PassState, served: ServedKind, desired: KubeObject): Promise<KubeObject> {
@@ -135,7 +154,9 @@ async function create(state: PassState, served: ServedKind, desired: KubeObject)
     await world.apply(served, bare, 'create', deadline);
     throw new Error(`${nameOf(stored)} exists and was not created for ${nameOf(state.object)}`);
   }
-  return await send(state, served, withProof(desired, state, stored), 'prove');
+  return await send(state, served, withProof(desired, state, stored), 'prove', {
+    fields: [],
+  });
 }
 
 /** Who only wrote a subresource did not create it: the controller of ResourceQuotas sets their status early. */

@@ -22,7 +22,7 @@ export async function deleteProven(state: PassState, owned: Owned, reason: strin
   // Another leader may have seen a later version of the owner, and applied the object for it.
   if (!isEnding(state)) await world.expectCurrent(state.kind, state.object, signal);
   await world.remove(kind, object, signal);
-  state.written.add(nameOf(object));
+  state.written.set(nameOf(object), { fields: [] });
   const fields = { object: nameOf(object), for: nameOf(state.object), reason };
   world.log.info('deleted an object', fields);
   world.event(state.object, 'Normal', 'Deleted', `deleted ${nameOf(object)}: ${reason}`);

@@ -74,6 +74,7 @@ export function createMemory(
   const world: ControllerWorld = {
     now: () => now,
     served: () => Promise.resolve(kinds),
+    unreadable: [],
     get: (kind, place) => {
       const store = storeOf(groupResourceName(kind));
       return Promise.resolve(store.get(objectKey(place)) ?? store.get(place.name));
@@ -100,6 +101,8 @@ export function createMemory(
       expectFresh(target);
       return Promise.resolve();
     },
+    withManagers: (kind, { metadata }) =>
+      Promise.resolve(storeOf(groupResourceName(kind)).get(keyOf({ metadata } as KubeObject))),
     remove: (kind, removed) => {
       wrote('delete', kind, removed, undefined);
       const name = groupResourceName(kind);

@@ -1,6 +1,6 @@
 /** What the parts of one pass share. */
 import { keyOf, type KubeObject } from '../json/kube-object.ts';
-import type { Brake } from './brake.ts';
+import type { Brake, Written } from './brake.ts';
 import type { CompiledController } from './compile-controller.ts';
 import type { AuthorCondition, Unready } from './status.ts';
 import type { ControllerWorld, ServedKind } from './world.ts';
@@ -31,8 +31,8 @@ export interface PassState {
   readonly mark: string;
   /** The reconciled object after the last write of this pass. */
   object: KubeObject;
-  /** The names of the applied objects that this pass changed. */
-  readonly written: Set<string>;
+  /** What this pass changed, by the name of the object. */
+  readonly written: Map<string, Written>;
   /** By key, with their fingerprints; undefined: that failed. */
   readonly applied: Map<string, string | undefined>;
   readonly conditions: AuthorCondition[];

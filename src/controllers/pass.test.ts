@@ -1,6 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { again, define, now, readyOf as readyIn, run as runTeams, team } from '../../test/support/teams.ts';
+import {
+  again,
+  configMap,
+  define,
+  now,
+  readyOf as readyIn,
+  run as runTeams,
+  team,
+} from '../../test/support/teams.ts';
 import { createBrake } from './brake.ts';
 import { compileController } from './compile-controller.ts';
 import type { ControllerContext } from './controller.ts';
@@ -48,6 +56,12 @@ describe('what a controller throws', () => {
     ['a cause that is no Error', new Error('a', { cause: 'b' }), 'a: b'],
     ['its own cause', circular, 'round'],
     ['a frozen error', Object.freeze(new Error('frozen')), 'frozen'],
+    ['a cause with headers', new Error('a', { cause: { headers: { authorization: 'secret' } } }), 'a'],
+    [
+      'a token',
+      new Error('GET https://me:secret@x/ authorization: Bearer abc.def\n failed'),
+      'GET https://…@x/ authorization: Bearer … failed',
+    ],
   ])('%s has a message in the condition', async (_what, error, message) => {
     expect(await readyOf(thrown(error))).toMatchObject({ reason: 'ReconcileFailed', message });
   });
@@ -166,4 +180,61 @@ test('a role with more permissions than Gatehouse names the verb', () => {
 test('a refusal by a webhook is not changed', () => {
   const message = 'admission webhook "x" denied the request: you cannot patch resource quotas';
   expect(explainRefusal(message)).toBe(message);
+});
+
+test('a kind in owns that Gatehouse cannot read fails only passes that apply it', async () => {
+  const unreadable = [{ group: '', resource: 'endpoints', kind: 'Endpoints', problem: 'no permission' }];
+  const errorOf = async (kind: string) => {
+    const definition = define(({ apply }) =>
+      apply({ apiVersion: 'v1', kind, metadata: { name: 'a', namespace: 'b' } }),
+    );
+    const controller = compileController('teams', definition);
+    const { world, object: stored } = createMemory(controller, { object, now });
+    const served = async () => (await world.served()).filter(({ resource }) => resource !== 'endpoints');
+    const { signal } = new AbortController();
+    const pass = {
+      controller,
+      world: { ...world, served, unreadable },
+      settled: new Map(),
+      brake: createBrake(),
+      blocked: new Set<string>(),
+      deadline: signal,
+      signal,
+    };
+    const result = await runPass(pass, stored());
+    return result.kind === 'failed' ? result.error.message : undefined;
+  };
+  expect(await errorOf('Endpoints')).toBe('no permission');
+  expect(await errorOf('ConfigMap')).toBeUndefined();
+});
+
+test('a fight with another client names the field and the client', async () => {
+  const controller = compileController(
+    'teams',
+    define(({ apply }) => apply(configMap('a', { data: { size: '1' } }))),
+  );
+  const memory = createMemory(controller, { object, now });
+  const brake = createBrake();
+  const { signal } = new AbortController();
+  const managedFields = [
+    { manager: 'kubectl-edit', operation: 'Update', time: 't', fieldsV1: { 'f:data': { 'f:size': {} } } },
+  ];
+  const world: typeof memory.world = {
+    ...memory.world,
+    get: async (...args) => {
+      const found = await memory.world.get(...args);
+      return found && { ...found, data: { size: '2' } };
+    },
+    withManagers: () => Promise.resolve({ metadata: { name: 'a', managedFields } } as never),
+  };
+  for (let pass = 0; pass < 12; pass += 1)
+    await runPass(
+      { controller, world, settled: new Map(), brake, blocked: new Set(), deadline: signal, signal },
+      memory.object(),
+    );
+  expect(memory.events.at(-1)).toMatchObject({
+    reason: 'KeepsChanging',
+    message:
+      'each pass changes data.size of ConfigMap teams/a, and so does kubectl-edit (Update at t): leave the field to one of them',
+  });
 });

@@ -3,9 +3,10 @@ import { toError } from '../admission/handlers/errors.ts';
 import { messageWithCauses, orAborted } from '../json/abort.ts';
 import { keyOf, type KubeObject } from '../json/kube-object.ts';
 import type { ControllerFunction } from './compile-controller.ts';
+import { FIGHT_MS } from './brake.ts';
 import { createContext } from './context.ts';
 import { deleteProven } from './delete-proven.ts';
-import { isOwned, ownerMark } from './owned-objects.ts';
+import { isOwned, nameOf, ownerMark } from './owned-objects.ts';
 import type { Owned } from './world.ts';
 import { desiredStatus, isUpToDate, prunedField, type Unready } from './status.ts';
 import {
@@ -48,7 +49,7 @@ export async function runPass(pass: Pass, object: KubeObject | undefined): Promi
     object,
     mark: ownerMark(controller, keyOf(object)),
     applied: new Map(),
-    written: new Set(),
+    written: new Map(),
     conditions: [],
     fields: {},
     ending: [],
@@ -151,23 +152,42 @@ async function prune(state: PassState, all: readonly Owned[]): Promise<void> {
   }
 }
 
-/** The status is not counted: its changes cause no pass. */
 function applyBrake(state: PassState, object: KubeObject): void {
   const { brake, world } = state.pass;
   const braked = brake.passed(object, state.written, world.now());
   if (braked === undefined) return;
+  const { changed, until } = braked;
   const reason = 'KeepsChanging';
-  const message = `each pass changes ${braked.changed.join(', ')}: apply the same in each pass, or look for another writer in metadata.managedFields`;
-  world.event(object, 'Warning', reason, message.slice(0, LONGEST));
-  state.unready = { why: 'Reconciling', reason, message: message.slice(0, LONGEST) };
-  state.requeueAt = braked.until;
+  const message = oneLine(changed.length === 0 ? TOO_MANY : describeChanges(changed, state.written));
+  if (state.pass.controller.leaderOnly) world.event(object, 'Warning', reason, message);
+  world.log.warn('passes keep changing the same', { object: nameOf(object), message });
+  // Passes that change nothing may have a good cause, such as a rollout.
+  if (changed.length === 0) return;
+  state.unready = { why: 'Reconciling', reason, message };
+  state.requeueAt = until ?? state.requeueAt ?? new Date(world.now().getTime() + FIGHT_MS);
+}
+
+const TOO_MANY =
+  'many passes follow each other within 2 s, and the spec does not change: look for a client that writes labels, annotations, or objects of owns and watches all the time';
+
+function describeChanges(names: readonly string[], written: PassState['written']): string {
+  const parts = names.map((name) => {
+    const { fields = [], by } = written.get(name) ?? {};
+    const what = fields.length === 0 ? name : `${fields.join(', ')} of ${name}`;
+    return by === undefined ? what : `${what}, and so does ${by}`;
+  });
+  const isFight = names.some((name) => written.get(name)?.by !== undefined);
+  const advice = isFight
+    ? 'leave the field to one of them'
+    : 'apply the same in each pass, or look for another writer in metadata.managedFields';
+  return `each pass changes ${parts.join('; ')}: ${advice}`;
 }
 
 async function failed(state: PassState, error: Error, reason: string): Promise<PassResult> {
   const { world, signal } = state.pass;
   try {
     if (!signal.aborted && !world.isPassing(error)) {
-      const message = oneLine(error);
+      const message = oneLine(explainRefusal(messageWithCauses(error)));
       if (state.pass.controller.leaderOnly) world.event(state.object, 'Warning', reason, message);
       await writeStatus(state, blocked(state, { why: 'Reconciling', reason, message }));
     }
@@ -181,8 +201,11 @@ async function failed(state: PassState, error: Error, reason: string): Promise<P
 /** Conditions hold 32 KiB, but readers need a few lines. */
 const LONGEST = 1_024;
 
-const oneLine = (error: Error): string =>
-  explainRefusal(messageWithCauses(error)).replace(/\s+/g, ' ').slice(0, LONGEST).toWellFormed();
+/** Errors of HTTP clients quote credentials, and many users can read conditions and Events. */
+const CREDENTIALS = /(?<=\b(?:Bearer|Basic) )\S+|(?<=:\/\/)[^/\s:@]+:[^/\s@]+(?=@)/gi;
+
+const oneLine = (text: string): string =>
+  text.replace(CREDENTIALS, '…').replace(/\s+/g, ' ').slice(0, LONGEST).toWellFormed();
 
 async function writeStatus(state: PassState, unready: Unready | undefined): Promise<void> {
   const { pass, kind, conditions, fields } = state;

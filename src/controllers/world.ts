@@ -2,13 +2,18 @@
 import type { MetricWrite } from '../api/own-metric.ts';
 import type { ReadKind } from '../admission/handlers/compile-handler.ts';
 import type { NormalSelector } from '../json/label-selector.ts';
-import type { KubeObject } from '../json/kube-object.ts';
+import type { GroupResource, KubeObject } from '../json/kube-object.ts';
 import type { HandlerLog } from '../admission/handlers/handler.ts';
 import type { VersionedKind } from './compile-controller.ts';
 
 export interface ServedKind extends VersionedKind {
   readonly kind: string;
   readonly namespaced: boolean;
+}
+
+export interface UnreadableKind extends GroupResource {
+  readonly kind: string;
+  readonly problem: string;
 }
 
 export interface Place {
@@ -42,6 +47,8 @@ export interface ControllerWorld {
   readonly now: () => Date;
   /** The kinds of `watch` and `owns`, in this order. @throws Error if one is not served or not readable */
   readonly served: () => Promise<readonly ServedKind[]>;
+  /** Why kinds in `owns` are not among them, although they are served. Their objects are not pruned. */
+  readonly unreadable: readonly UnreadableKind[];
   /** Undefined: the object does not exist, confirmed by a live read. Cluster-scoped kinds ignore the namespace. */
   readonly get: (kind: ReadKind, place: Place, signal: AbortSignal) => Promise<KubeObject | undefined>;
   readonly list: (kind: ReadKind, query: Query, signal: AbortSignal) => Promise<readonly KubeObject[]>;
@@ -57,6 +64,12 @@ export interface ControllerWorld {
   ) => Promise<KubeObject>;
   /** By a live read. @throws Error for which `isPassing` is true, if the object has changed, apart from its status */
   readonly expectCurrent: (kind: ServedKind, object: KubeObject, signal: AbortSignal) => Promise<void>;
+  /** The metadata with its managedFields, by a live read. Undefined: it is gone, or the read failed. */
+  readonly withManagers: (
+    kind: ServedKind,
+    object: KubeObject,
+    signal: AbortSignal,
+  ) => Promise<KubeObject | undefined>;
   /** Only the object with this uid and this resourceVersion. */
   readonly remove: (kind: ServedKind, object: KubeObject, signal: AbortSignal) => Promise<void>;
   /** Replaces the finalizers, unless the object has changed. Undefined: the object is gone, as wanted. */

@@ -28,7 +28,7 @@ export function messageWithCauses(error: unknown): string {
   const messages = new Set<string>();
   let current = error;
   for (let left = MOST_CAUSES; left > 0 && current !== undefined; left -= 1) {
-    messages.add(textOf(current));
+    if (current instanceof Error || typeof current !== 'object') messages.add(textOf(current));
     current = current instanceof Error ? current.cause : undefined;
   }
   return [...messages].join(': ');

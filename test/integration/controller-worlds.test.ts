@@ -142,7 +142,7 @@ test('a controller that changes an object in each pass is delayed, and its autho
   });
   const suite = await startSuite(controller);
   await suite.apply(team('blue'));
-  await expect(suite.settle()).rejects.toThrow('each pass changes ConfigMap default/time');
+  await expect(suite.settle()).rejects.toThrow('each pass changes data.passes of ConfigMap default/time');
   expect(passes).toBeLessThan(20);
 });
 
@@ -266,7 +266,7 @@ async function startWorld(
     controller,
     kinds,
     stores,
-    writes,
+    { writes, unreadable: [] },
   );
   return { client, controller, world, enqueued, stopWatching: () => watching.abort() };
 }

@@ -224,3 +224,16 @@ test('the ClusterRole of a policy is printed as YAML that can be applied as it i
     actionsRole('servers', 'infra.example.com', ['servers'], ['delete']),
   ]);
 });
+
+test.each([
+  ['completion bash', 141],
+  ['--help', 0],
+  ['review --suite deploy/examples/tests', 141],
+])('"gatehouse %s | true" ends quietly', async (line, expected) => {
+  const child = spawn(process.execPath, [join(ROOT, 'src', 'main.ts'), ...line.split(' ')], { cwd: ROOT });
+  child.stdout.destroy();
+  const ended = once(child, 'exit') as Promise<[number | null]>; // as Node documents
+  const [errors, [code]] = await Promise.all([text(child.stderr), ended]);
+  expect(errors).not.toMatch(/EPIPE|at .*\.ts:/);
+  expect([0, expected]).toContain(code);
+});

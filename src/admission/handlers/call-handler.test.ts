@@ -123,6 +123,7 @@ describe('mutate', () => {
 
   test.each<[string, (draft: TestServer) => void, string]>([
     ['NaN', (draft) => void (draft.spec.units = Number.NaN), 'spec.units: it is NaN'],
+    ['another name', (draft) => void (draft.metadata.name = 'other'), 'metadata.name: it is'],
     ['another kind', (draft) => void (draft.kind = 'Rack'), 'kind: it cannot be changed'],
     [
       'a label that is a number',

@@ -1,6 +1,14 @@
 /** Drafts: copies of objects that handlers may change, and checks of the result. */
 import { formatPath } from '../../json/field-path.ts';
-import { isJsonObject, type JsonObject, type JsonValue, ownValue, setOwn } from '../../json/json.ts';
+import {
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  ownValue,
+  setOwn,
+  textIn,
+  valueIn,
+} from '../../json/json.ts';
 import { quote } from '../../json/printable.ts';
 
 /** The draft is not JSON. The message contains the field. */
@@ -117,6 +125,12 @@ function invalid(path: readonly (string | number)[], what: string): InvalidDraft
 export function shapeProblem(before: JsonObject, after: JsonObject): string | undefined {
   for (const field of ['apiVersion', 'kind']) {
     if (ownValue(before, field) !== ownValue(after, field)) return `${field}: it cannot be changed`;
+  }
+  for (const field of ['name', 'namespace', 'uid']) {
+    const old = textIn(before, 'metadata', field);
+    // With `generateName`, a new object has no name yet.
+    if (old !== '' && old !== valueIn(after, 'metadata', field))
+      return `metadata.${field}: it is ${quote(old)}, and cannot be changed`;
   }
   const metadata = ownValue(after, 'metadata');
   if (metadata === undefined) return undefined;

@@ -1,4 +1,4 @@
-import { isJsonArray, type JsonArray, memoizeWeak, ownValue } from '../../json/json.ts';
+import { isJsonArray, type JsonArray, type JsonValue, memoizeWeak, ownValue } from '../../json/json.ts';
 import { CelCostError, CelError } from '../cel-error.ts';
 
 /** Marks CEL values without a JavaScript type. User JSON can't contain symbol keys. */
@@ -154,20 +154,44 @@ export function celNumber(value: number | bigint): number | bigint {
   return Number.isSafeInteger(value) ? BigInt(value) : value;
 }
 
-const converted = new WeakMap<object, readonly unknown[]>();
+/** A list can change between two evaluations, but not within one. */
+interface ConvertedList {
+  readonly items: JsonArray;
+  readonly result: readonly unknown[];
+  readonly evaluation: number;
+}
 
-/** Values of an object are converted on access. Lists are converted one level deep and memoised: callers must not change them. */
+const converted = new WeakMap<object, ConvertedList>();
+const results = new WeakSet();
+let evaluation = 0;
+
+export const beginEvaluation = (): void => {
+  evaluation += 1;
+};
+
+/** Values of an object are converted on access. Lists are converted one level deep and memoised. */
 export function celValue(value: unknown): unknown {
   if (typeof value === 'object') return isJsonArray(value) ? celList(value) : value;
   return typeof value === 'number' || typeof value === 'bigint' ? celNumber(value) : value;
 }
 
 function celList(list: JsonArray): readonly unknown[] {
+  if (results.has(list)) return list;
   const known = converted.get(list);
-  if (known !== undefined) return known;
-  const result = list.some(isConverted) ? list.map(celValue) : list;
-  converted.set(list, result);
-  converted.set(result, result);
+  if (known?.evaluation === evaluation) return known.result;
+  const result = resultFor(list, known);
+  const items = result === list ? list : [...list];
+  converted.set(list, { items, result, evaluation });
+  return result;
+}
+
+function resultFor(list: JsonArray, known: ConvertedList | undefined): readonly unknown[] {
+  if (!list.some(isConverted)) return list;
+  const isSame = (item: JsonValue, index: number) =>
+    item === known?.items[index] && (!isJsonArray(item) || celList(item) === known.result[index]);
+  if (known?.items.length === list.length && known.items !== list && list.every(isSame)) return known.result;
+  const result = list.map(celValue);
+  results.add(result);
   return result;
 }
 

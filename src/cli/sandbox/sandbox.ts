@@ -74,13 +74,17 @@ async function run(given: SandboxFlags, place: Place, signal: AbortSignal): Prom
 
   const config = configFor(port, operationsPort, flags);
   const failure = Promise.withResolvers<never>();
-  const start = () => startReplica(config, place, failure.reject);
-  let stop = start();
+  let stop = startReplica(config, place, failure.reject);
   const unlessStopped = (work: Promise<unknown>) => Promise.race([work, failure.promise, aborted(signal)]);
   const restart = async (): Promise<void> => {
     await stop();
-    stop = start();
-    await whenReady(operationsPort, signal);
+    // Another change may have come after the check: the next one starts the replica again.
+    const ended = Promise.withResolvers<never>();
+    ended.promise.catch((error: unknown) => {
+      say(`\nGatehouse has stopped until the next change: ${messageOf(error)}`);
+    });
+    stop = startReplica(config, place, ended.reject);
+    await Promise.race([whenReady(operationsPort, signal), ended.promise]);
   };
   try {
     await unlessStopped(whenReady(operationsPort, signal));
@@ -254,7 +258,14 @@ async function followHandlers(
   await followChanges(folder, signal, async (file) => {
     reloadHandlers();
     const problem = await allowReads(cluster, folder).then(() => undefined, messageOf);
-    if (problem === undefined) await restart();
+    if (
+      problem === undefined &&
+      !(await restart().then(
+        () => true,
+        () => false,
+      ))
+    )
+      return;
     const what = problem ?? `${file} was changed`;
     say(
       `\nThe ${problem === undefined ? 'handlers are reloaded' : 'previous handlers remain active'}: ${what}`,

@@ -101,7 +101,7 @@ test('the world of a controller lists the objects of one owner from its stores, 
     controller,
     kinds,
     stores,
-    writes,
+    { writes, unreadable: [] },
   );
   expect((await world.owned(mark)).map(({ object }) => object.metadata?.name)).toEqual(['mine']);
   expect(passes).toContain('shop/a');
@@ -183,7 +183,7 @@ async function startScene(
     compiled,
     kinds,
     stores,
-    writes,
+    { writes, unreadable: [] },
   );
   return { objects, logged, passes, signal, world, tell: (event: object) => events.write(event) };
 }

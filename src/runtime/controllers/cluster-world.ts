@@ -18,6 +18,7 @@ import {
   type Place,
   type Query,
   type ServedKind,
+  type UnreadableKind,
 } from '../../controllers/world.ts';
 import {
   type GroupResource,
@@ -53,7 +54,7 @@ export function createClusterWorld(
   controller: CompiledController,
   kinds: readonly ServedKind[],
   stores: ControllerStores,
-  writes: OwnWrites,
+  { writes, unreadable }: { readonly writes: OwnWrites; readonly unreadable: readonly UnreadableKind[] },
 ): ControllerWorld {
   const { client, clock, discovery, metric, namespaces, record, log } = context;
   /** An event of `watches` can be newer than the other stores, and no later event would correct a pass. */
@@ -113,6 +114,7 @@ export function createClusterWorld(
   return {
     now: () => new Date(clock.now()),
     served: () => Promise.resolve(kinds),
+    unreadable,
     get: async (kind, given, signal) => {
       const isClusterScoped = kinds.find((one) => isSame(one, kind))?.namespaced === false;
       const place = isClusterScoped ? { name: given.name } : given;
@@ -143,6 +145,7 @@ export function createClusterWorld(
     },
     owned: (mark) => Promise.resolve(stores.withMark(mark)),
     ownedLive: async (mark, signal) => {
+      if (unreadable[0] !== undefined) throw new Error(unreadable[0].problem); // else objects of this kind would remain
       const selector = `${CONTROLLER_LABEL}=${controller.name},${OWNER_LABEL}=${mark}`;
       const lists = await Promise.all(
         kinds.slice(1).map(async (kind) => {
@@ -168,6 +171,14 @@ export function createClusterWorld(
       const live = await client.get<KubeObject>(kind, placeOf(object), { signal });
       if (live === undefined || !isDeepStrictEqual(contentOf(live), contentOf(object)))
         throw new OutdatedError(`${nameOf(object)} has changed during the pass`);
+    },
+    withManagers: async (kind, object, signal) => {
+      try {
+        return await client.getMetadata(kind, placeOf(object), { signal });
+      } catch (error) {
+        log.debug({ err: error }, 'could not read who changed an object');
+        return undefined;
+      }
     },
     remove: async (kind, object, signal) => {
       const { uid, resourceVersion } = object.metadata ?? {};
@@ -353,7 +364,9 @@ export function watchKinds(
             const keys = versions.flatMap((one) =>
               keysOf(map(one, lookup), one, watched.namespaced, existing),
             );
-            for (const key of new Set(keys)) enqueue(key);
+            // The object itself gets its passes by `watch`: here, each status that a pass writes would cause the next pass.
+            const self = isSame(kind, watched) ? keyOf(change.object) : undefined;
+            for (const key of new Set(keys)) if (key !== self) enqueue(key);
           } catch (error) {
             onMapFailed(error, change.object);
           }

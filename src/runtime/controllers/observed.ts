@@ -50,6 +50,7 @@ export function createObserved(
   return {
     own: meter.own,
     blocked: meter.blocked,
+    stuck: meter.stuck,
     unserved: (kinds: readonly MissingKind[]): void => {
       unserved = kinds;
       meter.missingKinds(kinds.length);

@@ -4,7 +4,7 @@ import { createBrake } from '../../controllers/brake.ts';
 import { runPass, type PassResult } from '../../controllers/pass.ts';
 import type { Settled } from '../../controllers/pass-state.ts';
 import type { RateLimit } from '../../controllers/controller.ts';
-import type { ControllerWorld, ServedKind } from '../../controllers/world.ts';
+import type { ControllerWorld, ServedKind, UnreadableKind } from '../../controllers/world.ts';
 import { toError } from '../../admission/handlers/errors.ts';
 import { messageOf } from '../../json/abort.ts';
 import { type GroupResource, groupResourceName, type KubeObject } from '../../json/kube-object.ts';
@@ -17,6 +17,7 @@ import { mayRead } from '../policies/read-access.ts';
 import {
   createClusterWorld,
   createOwnWrites,
+  isSame,
   type ServedSource,
   watchKinds,
   writeKey,
@@ -29,6 +30,8 @@ import type { InstalledWebhooks } from '../webhooks/installed-webhooks.ts';
 const RETRY_MS = 5_000;
 const ERROR_RETRY_MS = 500;
 const REPORT_MS = 30_000;
+/** After its timeout, a pass that respects its signal has long ended. In milliseconds. */
+const STUCK_MS = 5_000;
 
 export function startControllers(
   context: RecordingContext,
@@ -56,9 +59,9 @@ async function run(context: OwnContext, controller: CompiledController, signal: 
     const running = linkedController(signal);
     let watching: Promise<unknown> | undefined;
     try {
-      const { kinds, sources, missing } = await whenServed(own, controller, running.signal);
+      const { kinds, sources, missing, unreadable } = await whenServed(own, controller, running.signal);
       watching = endWhenServed(own, missing, running).catch(() => undefined); // ended
-      await reconcileAll(own, controller, kinds, sources, running.signal);
+      await reconcileAll(own, controller, kinds, { sources, unreadable }, running.signal);
     } catch (error) {
       if (!running.signal.aborted) throw error;
     } finally {
@@ -79,7 +82,7 @@ async function reconcileAll(
   context: OwnContext,
   controller: CompiledController,
   kinds: readonly [ServedKind, ...ServedKind[]],
-  sources: readonly ServedSource[],
+  { sources, unreadable }: Pick<Awaited<ReturnType<typeof whenServed>>, 'sources' | 'unreadable'>,
   signal: AbortSignal,
 ): Promise<void> {
   const { clock, observed } = context;
@@ -95,7 +98,7 @@ async function reconcileAll(
   observed.runs({ ...sizes, queued: () => 0 });
   await stores.whenSynced(signal);
   const metric: ControllerWorld['metric'] = (write) => observed.own(write, context.log);
-  const world = createClusterWorld({ ...context, metric }, controller, kinds, stores, writes);
+  const world = createClusterWorld({ ...context, metric }, controller, kinds, stores, { writes, unreadable });
   const [kind] = kinds;
   const { concurrency, name, timeoutMs, watched } = controller;
   const takeTurn = controller.rateLimit && createRateLimit(controller.rateLimit, clock);
@@ -106,21 +109,40 @@ async function reconcileAll(
       const object = await latest(key, pass);
       return await runPass({ controller, world, settled, brake, blocked, deadline, signal: pass }, object);
     };
-    const result = await within(pass, work).catch(failedPass);
+    const result = await within(key, pass, work).catch(failedPass);
     ended(result);
     observed.blocked(blocked.size);
     return resultOf(result, key);
   };
-  const within = async (pass: AbortSignal, work: (deadline: AbortSignal) => Promise<PassResult>) => {
+  /** Its worker goes on with other objects. The object gets no second pass at the same time. */
+  const reportStuck = (key: string): void => {
+    observed.stuck(1);
+    const message = `the pass ignores its signal and does not return, so ${key} gets no other pass: pass signal to every call in the controller ${name}, and restart Gatehouse`;
+    context.log.error({ object: key }, message);
+    const object = stores.primary.store.get(key);
+    if (object !== undefined && controller.leaderOnly) world.event(object, 'Warning', 'PassStuck', message);
+  };
+  const within = async (
+    key: string,
+    pass: AbortSignal,
+    work: (deadline: AbortSignal) => Promise<PassResult>,
+  ) => {
     const { signal: deadline, abort, release } = linkedController(pass);
-    const cancel = clock.after(timeoutMs, () => {
-      abort(new Error(`the pass took longer than ${timeoutMs / 1_000} s`));
+    const state = { isStuck: false };
+    let cancel = clock.after(timeoutMs, () => {
+      const hint = 'pass signal to every call, otherwise the object gets no other pass';
+      abort(new Error(`the pass took longer than ${timeoutMs / 1_000} s: ${hint}`));
+      cancel = clock.after(STUCK_MS, () => {
+        state.isStuck = true;
+        reportStuck(key);
+      });
     });
     try {
       return await inHandler(name, () => work(deadline));
     } finally {
       cancel();
       release();
+      if (state.isStuck) observed.stuck(-1);
     }
   };
   const latest = async (key: string, pass: AbortSignal): Promise<KubeObject | undefined> => {
@@ -173,18 +195,22 @@ const failedPass = (error: unknown): PassResult => ({
 
 /** Ends `running`, so that the controller starts again with the kind. */
 async function endWhenServed(
-  { discovery, log }: OwnContext,
-  missing: readonly GroupResource[],
+  context: OwnContext,
+  missing: readonly WantedKind[],
   { signal, abort }: Pick<ReturnType<typeof linkedController>, 'signal' | 'abort'>,
 ): Promise<void> {
   while (missing.length > 0 && !signal.aborted) {
     await sleep(systemClock, RETRY_MS, signal);
-    const found = missing.map((kind) => discovery.resolve(kind, signal).catch(() => undefined));
+    const may = (question: AccessQuestion) => canI(context.client, question, { signal });
+    const found = missing.map((kind) => served(context, kind, may, signal).catch(() => undefined));
     const index = (await Promise.all(found)).findIndex((one) => one !== undefined);
     const kind = missing[index];
     if (kind === undefined) continue;
-    log.info({ kind: groupResourceName(kind) }, 'a kind is served now, so the controller starts again');
-    abort(new Error(`${groupResourceName(kind)} is served now`));
+    context.log.info(
+      { kind: groupResourceName(kind) },
+      'a kind can be used now, so the controller starts again',
+    );
+    abort(new Error(`${groupResourceName(kind)} can be used now`));
   }
 }
 
@@ -196,7 +222,8 @@ async function whenServed(
 ): Promise<{
   readonly kinds: readonly [ServedKind, ...ServedKind[]];
   readonly sources: readonly ServedSource[];
-  readonly missing: readonly GroupResource[];
+  readonly missing: readonly WantedKind[];
+  readonly unreadable: readonly UnreadableKind[];
 }> {
   const { log, observed } = context;
   const may = rememberingYes((question) => canI(context.client, question, { signal }));
@@ -204,9 +231,11 @@ async function whenServed(
   for (;;) {
     let waitMs = RETRY_MS;
     try {
-      const [watched, ...owns] = await Promise.all(
-        [controller.watched, ...controller.owns].map((kind) => served(context, kind, may, signal)),
-      );
+      const unreadable: UnreadableKind[] = [];
+      const [watched, ...owns] = await Promise.all([
+        served(context, controller.watched, may, signal),
+        ...controller.owns.map((kind) => served(context, kind, may, signal).catch(unlessRefused(unreadable))),
+      ]);
       if (watched === undefined)
         throw new NotUsable(notServed(controller.watched), unserved(controller.watched));
       const others = controller.watches.map(({ kind }) => kind);
@@ -215,14 +244,18 @@ async function whenServed(
         ...controller.owns.filter((_kind, index) => owns[index] === undefined),
         ...others.filter((_kind, index) => found[index] === undefined),
       ];
-      observed.unserved(missing.map(unserved));
+      const isRefused = (kind: GroupResource) => unreadable.some((one) => isSame(one, kind));
+      observed.unserved(missing.map((kind) => (isRefused(kind) ? refused(kind) : unserved(kind))));
       for (const kind of missing)
-        log.warn({ problem: notServed(kind) }, 'the controller runs without a kind in owns or watches');
+        log.warn(
+          { problem: unreadable.find((one) => isSame(one, kind))?.problem ?? notServed(kind) },
+          'the controller runs without a kind in owns or watches',
+        );
       const sources = controller.watches.flatMap((source, index) => {
         const kind = found[index];
         return kind === undefined ? [] : [{ kind, source }];
       });
-      return { kinds: [watched, ...owns.filter((kind) => kind !== undefined)], sources, missing };
+      return { kinds: [watched, ...owns.filter((kind) => kind !== undefined)], sources, missing, unreadable };
     } catch (error) {
       signal.throwIfAborted();
       const problem = messageOf(error);
@@ -242,12 +275,29 @@ async function whenServed(
 
 class NotUsable extends Error {
   readonly missing: MissingKind;
+  /** Served, but not readable. */
+  readonly kind: ServedKind | undefined;
 
-  constructor(message: string, missing: MissingKind) {
+  constructor(message: string, missing: MissingKind, kind?: ServedKind) {
     super(message);
     this.missing = missing;
+    this.kind = kind;
   }
 }
+
+/** A kind in `owns` that Gatehouse lacks permission to read stops only the passes that need it. */
+const unlessRefused =
+  (unreadable: UnreadableKind[]) =>
+  (error: unknown): undefined => {
+    if (!(error instanceof NotUsable) || error.kind === undefined) throw error;
+    unreadable.push({ ...error.kind, problem: error.message });
+  };
+
+const refused = (kind: WantedKind): MissingKind => ({
+  kind: groupResourceName(kind),
+  why: 'Forbidden',
+  message: `Gatehouse lacks permission to get, list and watch ${nameOf(kind)}`,
+});
 
 /** Without a version: the one that the API server prefers. */
 type WantedKind = GroupResource & { readonly version: string | undefined };
@@ -282,15 +332,14 @@ async function served(
   discovery.forget(kind); // Its CustomResourceDefinition may be gone since: the stores would wait for it.
   const found = await discovery.resolve(kind, signal);
   if (found === undefined) return undefined;
+  const usable = { ...found, version: kind.version ?? found.version };
   if (!(await mayRead(may, kind, placesOf(found, namespaces)))) {
-    const message = `Gatehouse lacks permission to get, list and watch ${nameOf(kind)}`;
-    throw new NotUsable(`${message}: apply the output of "gatehouse manifests --handlers"`, {
-      kind: groupResourceName(kind),
-      why: 'Forbidden',
-      message,
-    });
+    const missing = refused(kind);
+    const rule = { apiGroups: [kind.group], resources: [kind.resource], verbs: ['get', 'list', 'watch'] };
+    const hint = `apply the output of "gatehouse manifests --handlers", which has the rule ${JSON.stringify(rule)}`;
+    throw new NotUsable(`${missing.message}: ${hint}`, missing, usable);
   }
-  return { ...found, version: kind.version ?? found.version };
+  return usable;
 }
 
 type Sessions = Pick<InstalledWebhooks, 'devSessions' | 'whenListed' | 'onChange'>;

@@ -117,10 +117,13 @@ async function attempt(
   }
 }
 
-/** The line of the error, such as `:3`; empty when the stack does not name the file. */
+/** The line and column of the error, such as `:3:7`; empty when the stack does not name the file. */
 function lineOf({ stack }: Error, path: string): string {
   const [, after = ''] = String(stack).split(path, 2);
-  return /^:\d+/.exec(after)?.[0] ?? '';
+  const [place = '', line = '', column] = /^(:\d+)(:\d+)?/.exec(after) ?? [];
+  // A syntax error shows its column by a caret below the line.
+  const caret = /\n( *)\^/.exec(after)?.[1]?.length;
+  return column !== undefined || caret === undefined ? place : `${line}:${caret + 1}`;
 }
 
 function checked(value: unknown, origin: string, fallback: string | undefined): Result {

@@ -51,6 +51,7 @@ export const METRICS = {
   delayedObjects: gauge('gatehouse_controller_delayed_objects', 'Objects whose passes are delayed because each pass changes the same, by controller of users.', 'controller'),
   blockedDeletions: gauge('gatehouse_controller_blocked_deletions', 'Objects whose deletion takes longer than finalizeTimeoutSeconds, by controller of users.', 'controller'),
   droppedSeries: counter('gatehouse_controller_dropped_series_total', 'Writes to own metrics of controllers of users that would exceed 1,000 series of the metric.', 'controller'),
+  stuckPasses: gauge('gatehouse_controller_stuck_passes', 'Passes that ignore their signal and did not return within their timeout, by controller of users: each blocks its object.', 'controller'),
   failingObjects: gauge('gatehouse_controller_failing_objects', 'Objects whose last pass failed, by controller of users.', 'controller'),
   stalledObjects: gauge('gatehouse_controller_stalled_objects', 'Objects that wait for a user, because the controller called "stall", by controller of users.', 'controller'),
   lastPass: gauge('gatehouse_controller_last_pass_seconds', 'When the last pass ended, by controller of users.', 'controller'),

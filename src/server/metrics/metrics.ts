@@ -139,6 +139,7 @@ function createPassMetrics({ counter, gauge, histogram }: Instruments, ownMetric
   const stalled = gauge(METRICS.stalledObjects);
   const last = gauge(METRICS.lastPass);
   const blocked = gauge(METRICS.blockedDeletions);
+  const stuck = gauge(METRICS.stuckPasses);
   return (
     controller: string,
     {
@@ -150,6 +151,7 @@ function createPassMetrics({ counter, gauge, histogram }: Instruments, ownMetric
     most.set({ controller }, concurrency);
     active.set({ controller }, 0);
     errors.inc({ controller }, 0);
+    stuck.set({ controller }, 0);
     return {
       troubled: (objects: Readonly<Record<'failing' | 'delayed' | 'stalled', number>>) => {
         failing.set({ controller }, objects.failing);
@@ -157,6 +159,7 @@ function createPassMetrics({ counter, gauge, histogram }: Instruments, ownMetric
         stalled.set({ controller }, objects.stalled);
       },
       missingKinds: (kinds: number) => missing.set({ controller }, kinds),
+      stuck: (passes: 1 | -1) => stuck.inc({ controller }, passes),
       blocked: (objects: number) => blocked.set({ controller }, objects),
       own,
       /** Of a replica that leads no longer, the series would stay as they are. */
