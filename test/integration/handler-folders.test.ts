@@ -70,15 +70,15 @@ describe('a folder with errors', () => {
   });
 
   test.each([
-    ['enum.ts', /^:2: TypeScript enum is not supported/],
+    ['enum.ts', /^:2:1: TypeScript enum is not supported/],
     ['syntax.js', /^: Unexpected token/],
     ['missing.mjs', /^: Cannot find module .*nowhere\.js/],
-    ['throws.ts', /^:2: at the top$/],
+    ['throws.ts', /^:2:7: at the top$/],
     ['rejects.js', /^: threw "a string", which is not an Error and lacks a stack$/],
     ['nothing.js', /^: the default export is missing: .*subfolder$/],
     ['object.js', /^: its default export was not made by defineHandler or defineController$/],
     ['unnamable_file.ts', /^: "unnamable_file" cannot be the name of a handler/],
-    ['misspelt.ts', /^:2: defineHandler: valdate is unknown; there are .*; it has neither/],
+    ['misspelt.ts', /^:2:\d+: defineHandler: valdate is unknown; there are .*; it has neither/],
     ['good.ts', / and .*same\.ts: both have the name good: rename one$/],
   ])('%s is reported with the line and the reason', (file, message) => {
     const path = join(folder, file);
@@ -101,7 +101,7 @@ describe('a folder with errors', () => {
     const args = ['serve', '--handlers', folder, '--operations-port', '0', '--kubeconfig', '/dev/null'];
     const { code, stderr } = await runGatehouse(args);
     expect(code).toBe(1);
-    expect(stderr).toContain('enum.ts:2: TypeScript enum is not supported');
+    expect(stderr).toContain('enum.ts:2:1: TypeScript enum is not supported');
   });
 });
 
