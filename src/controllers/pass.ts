@@ -187,7 +187,7 @@ async function failed(state: PassState, error: Error, reason: string): Promise<P
   const { world, signal } = state.pass;
   try {
     if (!signal.aborted && !world.isPassing(error)) {
-      const message = oneLine(explainRefusal(messageWithCauses(error)));
+      const message = describeFailure(error);
       if (state.pass.controller.leaderOnly) world.event(state.object, 'Warning', reason, message);
       await writeStatus(state, blocked(state, { why: 'Reconciling', reason, message }));
     }
@@ -203,6 +203,9 @@ const LONGEST = 1_024;
 
 /** Errors of HTTP clients quote credentials, and many users can read conditions and Events. */
 const CREDENTIALS = /(?<=\b(?:Bearer|Basic) )\S+|(?<=:\/\/)[^/\s:@]+:[^/\s@]+(?=@)/gi;
+
+/** For conditions, Events and the published state. */
+export const describeFailure = (error: Error): string => oneLine(explainRefusal(messageWithCauses(error)));
 
 const oneLine = (text: string): string =>
   text.replace(CREDENTIALS, '…').replace(/\s+/g, ' ').slice(0, LONGEST).toWellFormed();

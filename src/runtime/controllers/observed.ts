@@ -1,6 +1,6 @@
 /** What a controller of users does, and what keeps it from its work: for metrics and `gatehouse status`. In memory only. */
 import type { CompiledController } from '../../controllers/compile-controller.ts';
-import { explainRefusal, type PassResult } from '../../controllers/pass.ts';
+import { describeFailure, type PassResult } from '../../controllers/pass.ts';
 import { messageWithCauses } from '../../json/abort.ts';
 import { type GroupResource, groupResourceName, toTimestamp } from '../../json/kube-object.ts';
 import { cut } from '../../json/printable.ts';
@@ -116,7 +116,7 @@ const labelOf = (result: PassResult): PassResultLabel => {
 function troubleOf(result: PassResult): Omit<Trouble, 'object' | 'since'> | undefined {
   if (result.kind === 'failed') {
     const { error, reason } = result;
-    return { kind: 'failing', reason, message: explainRefusal(messageWithCauses(error)) };
+    return { kind: 'failing', reason, message: describeFailure(error) };
   }
   const { why, reason = '', message = '' } = (result.kind === 'done' ? result.unready : undefined) ?? {};
   if (reason === 'KeepsChanging') return { kind: 'delayed', reason, message };

@@ -37,6 +37,13 @@ const braked = { ...DONE, unready: { why: 'Reconciling', reason: 'KeepsChanging'
 const stalled = { ...DONE, unready: { why: 'Stalled', reason: 'BadSpec', message: 'm' } } as const;
 const waits = { ...DONE, unready: { why: 'Reconciling', reason: 'Waiting', message: 'm' } } as const;
 
+test('the published state has no credentials', () => {
+  const { observed, fail } = observe();
+  fail('ada', 'GET https://me:secret@cloud/ authorization: Bearer abc.def');
+  const message = observed.row(undefined).troubles[0]?.message;
+  expect(message).toBe('GET https://…@cloud/ authorization: Bearer … disk full');
+});
+
 describe('what a controller meets', () => {
   test('failing objects are counted, and the latest five are named with their causes and since when', () => {
     const { observed, fail, at } = observe();
