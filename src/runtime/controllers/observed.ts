@@ -33,17 +33,19 @@ export function createObserved(
   let unserved: readonly MissingKind[] = [];
   let last: PublishedController['lastPass'];
   let sizes = IDLE;
-  const count = (kind: Trouble['kind']) => [...troubles.values()].filter((one) => one.kind === kind).length;
-  const counts = () => ({ failing: count('failing'), delayed: count('delayed'), stalled: count('stalled') });
+  /** Counted with each change: a pass over one object must not cost a look at all. */
+  const counts = { failing: 0, delayed: 0, stalled: 0 };
   const judge = (object: string, trouble: Omit<Trouble, 'object' | 'since'> | undefined): void => {
     const { kind, since } = troubles.get(object) ?? {};
     troubles.delete(object);
+    if (kind !== undefined) counts[kind] -= 1;
     if (trouble !== undefined) {
+      counts[trouble.kind] += 1;
       const begun = kind === trouble.kind ? since : undefined;
       const message = cut(trouble.message, MAX_MESSAGE);
       troubles.set(object, { object, ...trouble, message, since: begun ?? toTimestamp(now()) });
     }
-    meter.troubled(counts());
+    meter.troubled(counts);
   };
   const misses = () => [...unserved, ...sizes.failures().map(({ kind, error }) => missingKind(kind, error))];
 
@@ -76,10 +78,11 @@ export function createObserved(
       sizes = IDLE;
       unserved = [];
       troubles.clear();
+      Object.assign(counts, { failing: 0, delayed: 0, stalled: 0 });
       meter.missingKinds(0);
       meter.blocked(0);
       meter.endOwn();
-      meter.troubled(counts());
+      meter.troubled(counts);
     },
     row: (lentTo: string | undefined): PublishedController => {
       const [oldest] = [...passes].toSorted(([, a], [, b]) => a.getTime() - b.getTime());
@@ -96,7 +99,7 @@ export function createObserved(
         active: passes.size,
         oldestPass: oldest && { object: oldest[0], at: toTimestamp(oldest[1]) },
         lastPass: last,
-        ...counts(),
+        ...counts,
         troubles: [...troubles.values()].slice(-MAX_TROUBLES).toReversed(),
       };
     },
