@@ -8,8 +8,14 @@ import { deepFreeze } from '../json/json.ts';
 import type { CompiledController } from './compile-controller.ts';
 import { OWNER_LABEL } from './owned-objects.ts';
 import type { MetricWrite } from '../api/own-metric.ts';
+import { isIndexed } from './watch-map.ts';
 import type { ControllerTrial, ControllerWrite } from './trial.ts';
 import { OutdatedError, type ControllerWorld, type ServedKind } from './world.ts';
+
+/** A test shows the author's error. */
+const rethrow = (error: unknown): never => {
+  throw error;
+};
 
 /** Lists are replaced, as no schema is known. */
 export function createMemory(
@@ -85,7 +91,7 @@ export function createMemory(
           (found) =>
             (namespace === undefined || [namespace, undefined].includes(found.metadata?.namespace)) &&
             matchesSelector(selector, found.metadata?.labels ?? {}) &&
-            index.every(([name, value]) => controller.indexes[name]?.(found).includes(value)),
+            isIndexed(controller.indexes, index, found, rethrow),
         ),
       ),
     owned: (mark) => Promise.resolve(owned(mark)),

@@ -102,6 +102,18 @@ function keyIn(ref: unknown, object: KubeObject, isNamespaced: boolean): string 
   return objectKey({ namespace, name });
 }
 
+/** Whether an object has these values of indexes. @param onError gets what an index throws */
+export const isIndexed = (
+  indexes: Readonly<Record<string, (object: object) => readonly string[]>>,
+  wanted: readonly (readonly [name: string, value: string])[],
+  object: object,
+  onError: (error: unknown) => void,
+): boolean =>
+  wanted.every(([name, value]) => {
+    const index = indexes[name];
+    return index !== undefined && valuesOf(index, object, onError).includes(value);
+  });
+
 /** The values of an index. Authors' functions must not break a store: @param onError gets what they throw */
 export function valuesOf(
   index: (object: object) => readonly string[],

@@ -206,6 +206,19 @@ test.each<[string, Partial<ControllerDefinition>]>([
   },
 );
 
+test('an index that fails for one object, or returns a text, does not fail a live list', async () => {
+  const size = ({ metadata }: KubeObject) => {
+    if (metadata?.name === 'bad') throw new Error('no size');
+    return metadata?.name === 'text' ? ('large' as never) : ['large'];
+  };
+  const watches = [{ kind: 'teams.example.com', map: () => [] }]; // so the kind is read live
+  const { objects, signal, world } = await startScene({ watches, indexes: { size: size } });
+  for (const name of ['bad', 'good', 'text']) objects(teams).add({ metadata: { namespace: 'shop', name } });
+  const query = { namespace: 'shop', selector: selectorOf(undefined), index: [['size', 'large']] } as const;
+  const found = await world.list({ ...teams, metadataOnly: false }, query, signal);
+  expect(found.map(({ metadata }) => metadata?.name)).toEqual(['good']);
+});
+
 const stored = (name: string, resourceVersion: string, data = 'x') => ({
   metadata: { namespace: 'shop', name, resourceVersion, uid: name },
   data,

@@ -41,7 +41,13 @@ import { versionsOf, watch, type WatchContext, type Watching } from '../watch.ts
 import { atMostEvery, type Clock, systemClock } from '../../kube/clock.ts';
 import { toError } from '../../admission/handlers/errors.ts';
 import { inHandler } from '../handlers/stray-errors.ts';
-import { keysOf, type ObjectRef, valuesOf, type WatchLookup } from '../../controllers/watch-map.ts';
+import {
+  isIndexed,
+  keysOf,
+  type ObjectRef,
+  valuesOf,
+  type WatchLookup,
+} from '../../controllers/watch-map.ts';
 
 /** Users and tools write annotations, and each such write is a conflict: another pass would meet the next one. */
 const ATTEMPTS = 5;
@@ -97,8 +103,9 @@ export function createClusterWorld(
     discovery.forget(kind);
     return (await discovery.resolve(kind, signal)) === undefined;
   };
-  const isIndexed = (index: Query['index'], object: KubeObject) =>
-    index.every(([name, value]) => controller.indexes[name]?.(object).includes(value));
+  // The store has reported an index that fails. Without it, the object is not found there, either.
+  const hasIndexed = (index: Query['index'], object: KubeObject) =>
+    isIndexed(controller.indexes, index, object, () => undefined);
   const select = async (
     kind: ReadKind,
     namespace: string | undefined,
@@ -134,13 +141,13 @@ export function createClusterWorld(
       const [first, ...others] = index;
       if (!isComplete) {
         const found = await select(kind, namespace, selectorText(selector), signal);
-        return found.filter((object) => isIndexed(index, object));
+        return found.filter((object) => hasIndexed(index, object));
       }
       return (first === undefined ? store.list() : store.byIndex(indexName(first[0]), first[1])).filter(
         (object) =>
           (namespace === undefined || object.metadata?.namespace === namespace) &&
           matchesSelector(selector, object.metadata?.labels ?? {}) &&
-          isIndexed(others, object),
+          hasIndexed(others, object),
       );
     },
     owned: (mark) => Promise.resolve(stores.withMark(mark)),
