@@ -239,16 +239,20 @@ async function whenServed(
       if (watched === undefined)
         throw new NotUsable(notServed(controller.watched), unserved(controller.watched));
       const others = controller.watches.map(({ kind }) => kind);
-      const found = await Promise.all(others.map((kind) => served(context, kind, may, signal)));
+      const unwatched: UnreadableKind[] = [];
+      const found = await Promise.all(
+        others.map((kind) => served(context, kind, may, signal).catch(unlessRefused(unwatched))),
+      );
       const missing = [
         ...controller.owns.filter((_kind, index) => owns[index] === undefined),
         ...others.filter((_kind, index) => found[index] === undefined),
       ];
-      const isRefused = (kind: GroupResource) => unreadable.some((one) => isSame(one, kind));
-      observed.unserved(missing.map((kind) => (isRefused(kind) ? refused(kind) : unserved(kind))));
+      const refusalOf = (kind: GroupResource) =>
+        [...unreadable, ...unwatched].find((one) => isSame(one, kind));
+      observed.unserved(missing.map((kind) => (refusalOf(kind) ? refused(kind) : unserved(kind))));
       for (const kind of missing)
         log.warn(
-          { problem: unreadable.find((one) => isSame(one, kind))?.problem ?? notServed(kind) },
+          { problem: refusalOf(kind)?.problem ?? notServed(kind) },
           'the controller runs without a kind in owns or watches',
         );
       const sources = controller.watches.flatMap((source, index) => {
@@ -285,7 +289,7 @@ class NotUsable extends Error {
   }
 }
 
-/** A kind in `owns` that Gatehouse lacks permission to read stops only the passes that need it. */
+/** A kind in `owns` or `watches` that Gatehouse lacks permission to read stops only the passes that need it. */
 const unlessRefused =
   (unreadable: UnreadableKind[]) =>
   (error: unknown): undefined => {
